@@ -1,0 +1,60 @@
+# 0cron: every word a developer or CI needs. Nothing but Python >= 3.11 and make is expected.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help setup run test quick check fmt docs bench lock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+# Two stamps: running needs only the product, developing needs its tools too.
+$(VENV)/product.stamp: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "0cron needs Python 3.11 or later; this is $$($(PYTHON) --version). Set PYTHON=python3.11 or newer."; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "Install the venv module first, for example: apt-get install python3-venv"; exit 1; }
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/developer.stamp: $(VENV)/product.stamp requirements-dev.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+setup: $(VENV)/developer.stamp ## Make the virtual environment with everything, hashes checked
+
+run: $(VENV)/product.stamp ## Start 0cron with sample jobs (0cron serve --demo)
+	@$(BIN)/0cron serve --demo
+
+test: setup ## Everything CI runs: checks, then all tests
+	@$(MAKE) --no-print-directory check
+	$(BIN)/pytest
+
+quick: setup ## The tests that need no server process, in seconds
+	$(BIN)/pytest tests/core tests/house tests/storage -q
+
+check: setup ## Lint, types, import rules, generated files up to date
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m docs.generate --check
+
+fmt: setup ## Format the code and sort its imports
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: setup ## Write the generated pages: settings, command line, OpenAPI
+	$(BIN)/python -m docs.generate
+
+bench: setup ## Measure; JSON lines on standard output
+	$(BIN)/python -m bench
+
+lock: ## Renew the dependency locks (hashes for every platform)
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links pyproject.toml requirements-build.in -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --extra dev pyproject.toml requirements-build.in -c requirements.lock -o requirements-dev.lock
+
+clean: ## Remove what the other words made (data is kept)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist

@@ -1,0 +1,76 @@
+"""The errors of the house: what can go wrong, in words a person can act on.
+
+    ZerocronError
+    ├── Invalid        the input cannot be accepted; names the fields          (API 422, CLI exit 2)
+    ├── NotFound       there is no such thing, or it is another team's         (API 404, CLI exit 4)
+    ├── Conflict       the thing is in a state that does not allow this        (API 409, CLI exit 5)
+    ├── Unauthorized   no key, or not a good one; one text for both            (API 401, CLI exit 3)
+    ├── TooLarge       the input is bigger than the published bound            (API 413, CLI exit 2)
+    └── Unavailable    a part we need is away; try again later                 (API 503, CLI exit 6)
+
+Messages are shown to users as they are: no stack, no secret, no internal address.
+The one table that maps them to HTTP is in zerocron.api.problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class ZerocronError(Exception):
+    """Something went wrong that a person can be told about."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One field of an input, and what to do about it."""
+
+    field: str
+    message: str
+
+
+class Invalid(ZerocronError):
+    """The input cannot be accepted.
+
+    `fields` names each fault; `suggestions` are inputs that would be accepted instead.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        field: str | None = None,
+        fields: Sequence[FieldError] = (),
+        suggestions: Sequence[str] = (),
+    ) -> None:
+        super().__init__(message)
+        self.fields = tuple(fields) or ((FieldError(field, message),) if field else ())
+        self.suggestions = tuple(suggestions)
+
+
+class NotFound(ZerocronError):
+    """There is no such thing, or it belongs to another team: the two are told apart by nobody."""
+
+
+class Conflict(ZerocronError):
+    """The thing is in a state that does not allow this."""
+
+
+class Unauthorized(ZerocronError):
+    """No API key, or not a good one."""
+
+    def __init__(self) -> None:
+        super().__init__("Send a valid API key as 'Authorization: Bearer 0c_...'.")
+
+
+class TooLarge(ZerocronError):
+    """The input is bigger than the published bound."""
+
+
+class Unavailable(ZerocronError):
+    """A part that is needed for this does not answer; the same request may succeed later."""
