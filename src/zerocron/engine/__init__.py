@@ -1,0 +1,1 @@
+"""What happens because time passed. One small file each; `run` drives them."""

@@ -1,0 +1,19 @@
+"""Alembic migrations, run at start inside the ledger's own lock and transaction. Forward only; never edited once
+released. `tests/storage/test_migrations.py` proves that they lead to exactly the shape of `tables.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection
+
+
+def upgrade(connection: Connection) -> None:
+    """Bring the schema to the newest revision; nothing happens when it is there already."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

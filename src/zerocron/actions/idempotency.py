@@ -1,0 +1,66 @@
+"""Doing a thing once for one `Idempotency-Key`.
+
+Owns the rule: the same key with the same request gives the same thing again; with another request it is refused. The
+key is noted in the transaction that makes the thing. Keys are forgotten after a day.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection
+
+from zerocron.core.errors import Conflict, Invalid
+from zerocron.core.model import Instant
+from zerocron.storage.ledger import keys as key_rows
+
+KEY_CHARACTERS_MAX = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """One key for one operation of one team. `key` None means: no promise asked for."""
+
+    team_id: str
+    operation: str
+    key: str | None
+    request_hash: str
+
+    @classmethod
+    def of(cls, team_id: str, operation: str, key: str | None, request: Any) -> Once:
+        """Raises Invalid for a key that is empty, too long, or not printable ASCII."""
+        if key is not None and not (0 < len(key) <= KEY_CHARACTERS_MAX and key.isascii() and key.isprintable()):
+            raise Invalid(
+                f"An Idempotency-Key is 1 to {KEY_CHARACTERS_MAX} printable ASCII characters.",
+                field="Idempotency-Key",
+            )
+        digest = hashlib.sha256(orjson.dumps(request, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        return cls(team_id, operation, key, digest)
+
+    def earlier(self, connection: Connection) -> str | None:
+        """The id of what this key made before. Raises Conflict when that was asked for in other words."""
+        if self.key is None:
+            return None
+        found = key_rows.find_idempotent(connection, self.team_id, self.operation, self.key)
+        if found is None:
+            return None
+        request_hash, resource_id = found
+        if request_hash != self.request_hash:
+            raise Conflict("This Idempotency-Key was used for a different request. Use a new key for a new request.")
+        return resource_id
+
+    def remember(self, connection: Connection, resource_id: str, now: Instant) -> None:
+        """Note what was made, in the transaction that made it."""
+        if self.key is not None:
+            key_rows.remember_idempotent(
+                connection,
+                team_id=self.team_id,
+                operation=self.operation,
+                key=self.key,
+                request_hash=self.request_hash,
+                resource_id=resource_id,
+                now=now,
+            )

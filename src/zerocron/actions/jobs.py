@@ -1,0 +1,428 @@
+"""The verbs on jobs: create, edit, pause, resume, delete, trigger; and what can be read of them.
+
+Owns the meaning of each verb, promise 8 above all: once pause, delete or an edit has returned, no new execution of the
+old order of things starts. Each verb is one transaction; the timetable is told afterwards and may be told wrong.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection
+
+from zerocron.actions.idempotency import Once
+from zerocron.clock import Clock
+from zerocron.core.errors import Conflict, Invalid, NotFound
+from zerocron.core.ids import new_id
+from zerocron.core.lifecycle import Event, advance
+from zerocron.core.model import (
+    BODY_BYTES_MAX,
+    Catchup,
+    Definition,
+    Execution,
+    Instant,
+    Job,
+    JobState,
+    JobStatus,
+    OnLost,
+    Overlap,
+    Reason,
+    RetryPolicy,
+    Run,
+    RunStatus,
+    SuccessRule,
+    is_uuid,
+    split_execution_id,
+)
+from zerocron.core.requests import check_header, check_method, check_url
+from zerocron.core.retry import strategy_warning
+from zerocron.core.schedule import parse
+from zerocron.core.success import check_status_pattern
+from zerocron.storage.ledger import executions as execution_rows
+from zerocron.storage.ledger import jobs as job_rows
+from zerocron.storage.ledger import runs as run_rows
+from zerocron.storage.ledger.database import Ledger
+from zerocron.storage.timetable.contract import Timetable, job_member, run_member
+from zerocron.storage.timetable.horizon import put_near
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """Everything a user may write about a job. Types and sizes are checked before; meanings are checked here."""
+
+    name: str
+    schedule: str
+    url: str
+    timezone: str = "UTC"
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str | None = None
+    timeout_seconds: float = 30
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    overlap: Overlap = Overlap.SKIP
+    catchup: Catchup = Catchup.LATEST
+    catchup_window_seconds: int = 86_400
+    on_lost: OnLost = OnLost.RERUN
+    success: SuccessRule = field(default_factory=SuccessRule)
+    tags: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, job: Job) -> JobSpec:
+        """The specification a job has now, for an edit to start from."""
+        definition = job.definition
+        return cls(
+            name=job.name,
+            schedule=job.schedule_text,
+            url=definition.url,
+            timezone=job.schedule.timezone,
+            method=definition.method,
+            headers=dict(definition.headers),
+            body=definition.body,
+            timeout_seconds=definition.timeout_seconds,
+            retry=definition.retry,
+            overlap=Overlap(job.overlap),
+            catchup=Catchup(job.catchup),
+            catchup_window_seconds=job.catchup_window_seconds,
+            on_lost=OnLost(job.on_lost),
+            success=definition.success,
+            tags=job.tags,
+        )
+
+
+class Jobs:
+    """Verbs on the jobs of a team. Another team's job is not there."""
+
+    def __init__(self, *, ledger: Ledger, timetable: Timetable, clock: Clock) -> None:
+        self._ledger = ledger
+        self._timetable = timetable
+        self._clock = clock
+
+    async def create(self, team_id: str, spec: JobSpec, idempotency_key: str | None = None) -> tuple[Job, bool]:
+        """The new job and True; or the job this idempotency key made before and False. Raises Invalid, Conflict."""
+        now = self._clock.now()
+        job = _build(spec, team_id=team_id, job_id=new_id(now), now=now)
+        once = Once.of(team_id, "jobs.create", idempotency_key, dataclasses.asdict(spec))
+
+        def transaction(connection: Connection) -> tuple[Job, bool]:
+            earlier = once.earlier(connection)
+            if earlier is not None:
+                return _existing(connection, team_id, earlier), False
+            job_rows.insert(connection, job)
+            once.remember(connection, job.id, now)
+            return job, True
+
+        made, is_new = await self._ledger.write(transaction)
+        await self._point_at(made)
+        return made, is_new
+
+    async def get(self, team_id: str, job_id: str) -> Job:
+        """Raises NotFound."""
+        return await self._ledger.read(lambda connection: _existing(connection, team_id, job_id, lock=False))
+
+    async def page(
+        self,
+        team_id: str,
+        *,
+        status: str | None = None,
+        tag: str | None = None,
+        text: str | None = None,
+        before: tuple[Instant, str] | None = None,
+        limit: int = 50,
+    ) -> list[Job]:
+        """Newest first."""
+        return await self._ledger.read(
+            lambda connection: job_rows.page(
+                connection, team_id, status=status, tag=tag, text=text, before=before, limit=limit
+            )
+        )
+
+    async def edit(self, team_id: str, job_id: str, change: Callable[[JobSpec], JobSpec]) -> Job:
+        """Apply a change to the job as it is. A new schedule counts from now; no slot of the old one is created.
+
+        Raises NotFound, Invalid.
+        """
+        now = self._clock.now()
+
+        def transaction(connection: Connection) -> Job:
+            job = _existing(connection, team_id, job_id)
+            before = JobSpec.of(job)
+            spec = change(before)
+            if spec == before:
+                return job
+            edited = _rebuild(job, spec, before, now)
+            _save(connection, edited, seen=job)
+            return edited
+
+        job = await self._ledger.write(transaction)
+        await self._point_at(job)
+        return job
+
+    async def pause(self, team_id: str, job_id: str) -> Job:
+        """Stop the schedule and cancel waiting runs. A paused job stays as it is. Raises NotFound, Conflict."""
+
+        def paused(job: Job, _now: Instant) -> JobStatus | None:
+            if job.status == JobStatus.COMPLETED:
+                raise Conflict("The job is completed: its schedule has no slot left, so there is nothing to pause.")
+            return JobStatus.PAUSED if job.status == JobStatus.ACTIVE else None
+
+        return await self._stop(team_id, job_id, paused, Reason.JOB_PAUSED)
+
+    async def delete(self, team_id: str, job_id: str) -> None:
+        """Remove the job and cancel waiting runs; its history stays until it is old. Raises NotFound."""
+        await self._stop(team_id, job_id, lambda _job, _now: JobStatus.DELETED, Reason.JOB_DELETED)
+
+    async def resume(self, team_id: str, job_id: str) -> Job:
+        """Go on with the next slot from now; paused time is never replayed. Raises NotFound, Conflict."""
+        now = self._clock.now()
+
+        def transaction(connection: Connection) -> Job:
+            job = _existing(connection, team_id, job_id)
+            if job.status == JobStatus.ACTIVE:
+                return job
+            next_run_at = job.schedule.next_after(now)
+            if next_run_at is None:
+                raise Conflict("The schedule has no slot left. Give the job a new schedule instead.")
+            resumed = dataclasses.replace(
+                job,
+                version=job.version + 1,
+                status=JobStatus.ACTIVE,
+                updated_at=now,
+                state=dataclasses.replace(job.state, next_run_at=next_run_at),
+            )
+            _save(connection, resumed, seen=job)
+            return resumed
+
+        job = await self._ledger.write(transaction)
+        await self._point_at(job)
+        return job
+
+    async def trigger(
+        self, team_id: str, job_id: str, *, triggered_by: str, idempotency_key: str | None = None
+    ) -> tuple[Run, bool]:
+        """Ask for a run now, outside of the schedule, which does not move; the run and whether it is new.
+
+        Raises NotFound, Conflict when the job is paused.
+        """
+        now = self._clock.now()
+        run_id = new_id(now)
+        once = Once.of(team_id, "jobs.trigger", idempotency_key, {"job_id": job_id})
+
+        def transaction(connection: Connection) -> tuple[Run, bool]:
+            job = _existing(connection, team_id, job_id)
+            earlier = once.earlier(connection)
+            if earlier is not None:
+                found = run_rows.get(connection, team_id, earlier)
+                if found is not None:
+                    return found, False
+            if job.status == JobStatus.PAUSED:
+                raise Conflict("The job is paused. Resume it before triggering it.")
+            run = Run(
+                id=run_id,
+                scheduled_for=now,
+                trigger_key=run_id,
+                job_id=job.id,
+                team_id=team_id,
+                job_version=job.version,
+                triggered_by=triggered_by,
+                status=RunStatus.QUEUED,
+                retry_at=now,
+                created_at=now,
+            )
+            run_rows.insert(connection, [run])
+            once.remember(connection, run_id, now)
+            return run, True
+
+        run, is_new = await self._ledger.write(transaction)
+        if is_new:
+            await self._timetable.put({run_member(run.id): now})
+        return run, is_new
+
+    async def runs(
+        self,
+        team_id: str,
+        job_id: str,
+        *,
+        status: str | None = None,
+        before: tuple[Instant, str] | None = None,
+        limit: int = 50,
+    ) -> list[Run]:
+        """Runs of a job, latest slot first. Raises NotFound."""
+
+        def transaction(connection: Connection) -> list[Run]:
+            _existing(connection, team_id, job_id, lock=False)
+            return run_rows.page_of_job(connection, job_id, status=status, before=before, limit=limit)
+
+        return await self._ledger.read(transaction)
+
+    async def run(self, team_id: str, run_id: str) -> tuple[Run, list[Execution]]:
+        """A run and its executions; also of a deleted job. Raises NotFound."""
+
+        def transaction(connection: Connection) -> tuple[Run, list[Execution]]:
+            run = run_rows.get(connection, team_id, run_id) if is_uuid(run_id) else None
+            if run is None:
+                raise NotFound("There is no such run.")
+            return run, execution_rows.of_run(connection, run_id)
+
+        return await self._ledger.read(transaction)
+
+    async def executions(
+        self, team_id: str, job_id: str, *, before: tuple[Instant, str, int] | None = None, limit: int = 50
+    ) -> list[tuple[str, Execution]]:
+        """(trigger key of its run, execution) of a job, latest slot first. Raises NotFound."""
+
+        def transaction(connection: Connection) -> list[tuple[str, Execution]]:
+            _existing(connection, team_id, job_id, lock=False)
+            return execution_rows.page_of_job(connection, job_id, before=before, limit=limit)
+
+        return await self._ledger.read(transaction)
+
+    async def execution(self, team_id: str, execution_id: str) -> Execution:
+        """One execution with its whole bodies. Raises NotFound."""
+        key = split_execution_id(execution_id)
+        if key is None:
+            raise NotFound("There is no such execution.")
+        run_id, attempt = key
+        found = await self._ledger.read(lambda connection: execution_rows.get(connection, team_id, run_id, attempt))
+        if found is None:
+            raise NotFound("There is no such execution.")
+        return found
+
+    async def _stop(
+        self, team_id: str, job_id: str, status_after: Callable[[Job, Instant], JobStatus | None], reason: Reason
+    ) -> Job:
+        now = self._clock.now()
+
+        def transaction(connection: Connection) -> tuple[Job, list[Run]]:
+            job = _existing(connection, team_id, job_id)
+            status = status_after(job, now)
+            if status is None:
+                return job, []
+            waiting = run_rows.lock_waiting_of_job(connection, job_id)
+            state = dataclasses.replace(job.state, next_run_at=None, queued_run_id=None)
+            if state.active_run_id in {run.id for run in waiting}:
+                state.active_run_id = state.active_since = None
+            stopped = dataclasses.replace(job, version=job.version + 1, status=status, updated_at=now, state=state)
+            _save(connection, stopped, seen=job)
+            _cancel(connection, waiting, reason, now)
+            return stopped, waiting
+
+        job, cancelled = await self._ledger.write(transaction)
+        await self._timetable.drop([job_member(job_id), *(run_member(run.id) for run in cancelled)])
+        return job
+
+    async def _point_at(self, job: Job) -> None:
+        member = job_member(job.id)
+        if job.state.next_run_at is None:
+            await self._timetable.drop([member])
+        else:
+            await put_near(self._timetable, {member: job.state.next_run_at}, self._clock.now())
+
+
+def _existing(connection: Connection, team_id: str, job_id: str, *, lock: bool = True) -> Job:
+    job = job_rows.get(connection, team_id, job_id, lock=lock) if is_uuid(job_id) else None
+    if job is None:
+        raise NotFound("There is no such job.")
+    return job
+
+
+def _save(connection: Connection, job: Job, *, seen: Job) -> None:
+    if not job_rows.update_definition(connection, job, seen_version=seen.version):
+        raise Conflict("Somebody else changed the job at the same moment. Look at it again, then repeat your change.")
+
+
+def _cancel(connection: Connection, waiting: list[Run], reason: Reason, now: Instant) -> None:
+    moved = []
+    for run in waiting:
+        seen = run_rows.seen(run)
+        run.status = advance(run.status, Event.CANCEL)
+        run.reason = reason
+        run.retry_at = None
+        run.finished_at = now
+        moved.append((run, seen))
+    if moved:
+        run_rows.move(connection, moved)
+
+
+def _build(spec: JobSpec, *, team_id: str, job_id: str, now: Instant) -> Job:
+    parsed = parse(spec.schedule, timezone=spec.timezone, now=now)
+    return Job(
+        id=job_id,
+        team_id=team_id,
+        version=1,
+        status=JobStatus.ACTIVE,
+        name=spec.name,
+        schedule_text=spec.schedule,
+        schedule=parsed.schedule,
+        definition=_definition(spec),
+        overlap=spec.overlap,
+        catchup=spec.catchup,
+        catchup_window_seconds=spec.catchup_window_seconds,
+        on_lost=spec.on_lost,
+        notify={},
+        tags=spec.tags,
+        warnings=_warnings(parsed.warnings, spec),
+        state=JobState(next_run_at=parsed.schedule.next_after(now)),
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def _rebuild(job: Job, spec: JobSpec, before: JobSpec, now: Instant) -> Job:
+    """The job with a new specification. Its cursor moves only if its schedule did."""
+    if (spec.schedule, spec.timezone) == (before.schedule, before.timezone):
+        old_strategy = strategy_warning(before.retry.backoff)
+        schedule, status, state = job.schedule, job.status, job.state
+        schedule_warnings = tuple(text for text in job.warnings if text != old_strategy)
+    else:
+        parsed = parse(spec.schedule, timezone=spec.timezone, now=now)
+        schedule, schedule_warnings = parsed.schedule, parsed.warnings
+        status = JobStatus.PAUSED if job.status == JobStatus.PAUSED else JobStatus.ACTIVE
+        next_run_at = schedule.next_after(now) if status == JobStatus.ACTIVE else None
+        state = dataclasses.replace(job.state, next_run_at=next_run_at)
+    return dataclasses.replace(
+        job,
+        version=job.version + 1,
+        status=status,
+        name=spec.name,
+        schedule_text=spec.schedule,
+        schedule=schedule,
+        definition=_definition(spec),
+        overlap=spec.overlap,
+        catchup=spec.catchup,
+        catchup_window_seconds=spec.catchup_window_seconds,
+        on_lost=spec.on_lost,
+        tags=spec.tags,
+        warnings=_warnings(schedule_warnings, spec),
+        state=state,
+        updated_at=now,
+    )
+
+
+def _definition(spec: JobSpec) -> Definition:
+    """The request as it will be sent. Raises Invalid for what could not be."""
+    method = check_method(spec.method)
+    url = check_url(spec.url)
+    for name, value in spec.headers.items():
+        check_header(name, value)
+    lowered = [name.lower() for name in spec.headers]
+    if len(set(lowered)) < len(lowered):
+        raise Invalid("A header is given twice in different capitals.", field="headers")
+    if spec.body is not None and len(spec.body.encode("utf-8", "surrogatepass")) > BODY_BYTES_MAX:
+        raise Invalid(f"The body is longer than {BODY_BYTES_MAX} bytes.", field="body")
+    status = tuple(check_status_pattern(pattern) for pattern in spec.success.status)
+    return Definition(
+        method=method,
+        url=url,
+        headers=tuple(spec.headers.items()),
+        body=spec.body,
+        timeout_seconds=spec.timeout_seconds,
+        retry=spec.retry,
+        success=dataclasses.replace(spec.success, status=status),
+    )
+
+
+def _warnings(of_schedule: tuple[str, ...], spec: JobSpec) -> tuple[str, ...]:
+    strategy = strategy_warning(spec.retry.backoff)
+    return of_schedule if strategy is None else (*of_schedule, strategy)

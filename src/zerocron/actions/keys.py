@@ -1,0 +1,100 @@
+"""API keys: made, listed, revoked, recognised.
+
+Owns who a bearer of a key is. A found key is remembered for a second, so that a busy client costs no query a request
+and a revoked key is refused within that second on every node. Must never keep or log a secret.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from zerocron.clock import Clock
+from zerocron.core.errors import NotFound, Unauthorized
+from zerocron.core.model import Instant
+from zerocron.core.tokens import Token, digest, new_token, read_token
+from zerocron.storage.ledger import keys as key_rows
+from zerocron.storage.ledger.database import Ledger
+from zerocron.storage.ledger.keys import ApiKey
+
+REMEMBERED_SECONDS = 1.0
+REMEMBERED_MAX = 10_000
+SAVE_USE_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """Who makes a request."""
+
+    team_id: str
+    key_id: str
+
+
+class Keys:
+    """Verbs on API keys."""
+
+    def __init__(self, *, ledger: Ledger, clock: Clock) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._remembered: OrderedDict[str, tuple[ApiKey | None, float]] = OrderedDict()
+        self._used: dict[str, Instant] = {}
+
+    async def create(self, team_id: str, name: str) -> tuple[ApiKey, Token]:
+        """A new key, and its token, which nobody can see again."""
+        now = self._clock.now()
+        token = new_token()
+        key = ApiKey(token.id, team_id, name, digest(token.secret), now)
+        await self._ledger.write(lambda connection: key_rows.insert(connection, key))
+        self._remembered.pop(token.id, None)
+        return key, token
+
+    async def page(self, team_id: str, *, after: str, limit: int) -> list[ApiKey]:
+        """The team's keys that are not revoked, by id."""
+        return await self._ledger.read(lambda connection: key_rows.page(connection, team_id, after=after, limit=limit))
+
+    async def revoke(self, team_id: str, key_id: str) -> None:
+        """From now on (on other nodes within a second) the key opens nothing. Raises NotFound."""
+        now = self._clock.now()
+        if not await self._ledger.write(lambda connection: key_rows.revoke(connection, team_id, key_id, now)):
+            raise NotFound("There is no such API key.")
+        self._remembered.pop(key_id, None)
+
+    async def recognise(self, authorization: str | None) -> Bearer:
+        """Who sent this `Authorization` header. Raises Unauthorized, with one text for every reason."""
+        scheme, _, text = (authorization or "").partition(" ")
+        token = read_token(text.strip()) if scheme.lower() == "bearer" else None
+        if token is None:
+            raise Unauthorized
+        key = await self._find(token.id)
+        expected = key.secret_hash if key is not None else digest("")
+        matches = hmac.compare_digest(digest(token.secret), expected)
+        if key is None or not matches or key.revoked_at is not None:
+            raise Unauthorized
+        self._used[key.id] = self._clock.now()
+        return Bearer(key.team_id, key.id)
+
+    async def save_use(self) -> float:
+        """Write down when keys were last used; returns the seconds until the next time."""
+        used, self._used = self._used, {}
+        if used:
+
+            def transaction(connection: Connection) -> None:
+                key_rows.save_last_used(connection, used)
+
+            await self._ledger.write(transaction)
+        return SAVE_USE_SECONDS
+
+    async def _find(self, key_id: str) -> ApiKey | None:
+        remembered = self._remembered.get(key_id)
+        now = self._clock.monotonic()
+        if remembered is not None and now - remembered[1] < REMEMBERED_SECONDS:
+            return remembered[0]
+        key = await self._ledger.read(lambda connection: key_rows.find(connection, key_id))
+        self._remembered[key_id] = (key, now)
+        self._remembered.move_to_end(key_id)
+        while len(self._remembered) > REMEMBERED_MAX:
+            self._remembered.popitem(last=False)
+        return key

@@ -1,0 +1,300 @@
+"""The nouns of the house, as values: jobs, runs, executions.
+
+Owns the words of a run's life and the shapes that travel between the ledger, the engine and the API. Must never do I/O
+and never read a clock: an instant is an `int`, milliseconds since the Unix epoch, UTC (decision 0004).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from zerocron.core.schedule import Schedule
+
+Instant = int
+"""Milliseconds since the Unix epoch, UTC."""
+
+DEFAULT_TEAM_ID = "00000000-0000-7000-8000-000000000001"
+"""The one team until people can make more; every row carries a team from the first day."""
+
+BODY_BYTES_MAX = 1_048_576
+"""The most that is sent with a request, and the most that is kept of an answer."""
+
+REDELIVERIES_MAX = 3
+"""How often a run is sent again because its node was lost, before it counts as failed (promise 2)."""
+
+
+class JobStatus(StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+    COMPLETED = "completed"  # a schedule with no slot left
+    DELETED = "deleted"  # kept for its history only; nobody can see the job itself
+
+
+class RunStatus(StrEnum):
+    QUEUED = "queued"  # waits for its turn: a manual trigger, or a slot under `overlap: queue`
+    RUNNING = "running"
+    RETRYING = "retrying"  # waits for `retry_at`
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+
+
+class Reason(StrEnum):
+    """Why a run ended as it did, where its status alone does not say it. `REASON_TEXTS` has the sentences."""
+
+    MISSED = "missed"
+    OVERLAP = "overlap"
+    QUEUE_FULL = "queue_full"
+    SUPERSEDED = "superseded"
+    NO_TIME_FOR_RETRY = "no_time_for_retry"
+    ATTEMPTS_EXHAUSTED = "attempts_exhausted"
+    JOB_PAUSED = "job_paused"
+    JOB_DELETED = "job_deleted"
+    NODE_LOST = "node_lost"
+    REDELIVERIES_EXHAUSTED = "redeliveries_exhausted"
+
+
+REASON_TEXTS: dict[Reason, str] = {
+    Reason.MISSED: "0cron could not run at that time, and the job's catch-up policy leaves it out.",
+    Reason.OVERLAP: "The previous run was still running, and the job's overlap policy is 'skip'.",
+    Reason.QUEUE_FULL: "One run was already waiting for the running one; 'queue' lets only one wait.",
+    Reason.SUPERSEDED: "The next slot came while this run waited for a retry; retries never delay the next slot.",
+    Reason.NO_TIME_FOR_RETRY: "It failed, and the next retry would have come after the job's next slot.",
+    Reason.ATTEMPTS_EXHAUSTED: "Every attempt failed.",
+    Reason.JOB_PAUSED: "The job was paused, so no further attempt was made.",
+    Reason.JOB_DELETED: "The job was deleted, so no further attempt was made.",
+    Reason.NODE_LOST: "The process running it stopped before the result was recorded; the request may have been sent.",
+    Reason.REDELIVERIES_EXHAUSTED: "The process running it was lost again and again; it was not sent any more.",
+}
+
+
+class Overlap(StrEnum):
+    SKIP = "skip"
+    QUEUE = "queue"
+    ALLOW = "allow"
+
+
+class Catchup(StrEnum):
+    LATEST = "latest"
+    ALL = "all"
+    NONE = "none"
+
+
+class OnLost(StrEnum):
+    RERUN = "rerun"
+    GIVE_UP = "give_up"
+
+
+class TriggeredBy(StrEnum):
+    SCHEDULE = "schedule"
+    MANUAL = "manual"
+    API = "api"
+
+
+class Cause(StrEnum):
+    """Why an execution was made."""
+
+    FIRST = "first"
+    RETRY = "retry"
+    NODE_LOST = "node_lost"
+
+
+class ExecutionStatus(StrEnum):
+    SUCCESS = "success"
+    FAILED = "failed"  # an answer came, and the job's rule does not accept it
+    TIMEOUT = "timeout"
+    ERROR = "error"  # no usable answer: DNS, connection, TLS, protocol, lost node
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """`attempts` counts the first one too: 1 means no retry. `delay_seconds` feeds `core.retry.backoff_ms`."""
+
+    attempts: int = 1
+    backoff: str = "exponential"
+    delay_seconds: float = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SuccessRule:
+    """What makes an answer a success: a status in the list, and what the body must and must not contain."""
+
+    status: tuple[str, ...] = ("2xx",)
+    body_contains: str | None = None
+    body_not_contains: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What is sent and how it is judged: the part of a job that a run keeps to, whatever is edited meanwhile."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: str | None
+    timeout_seconds: float
+    retry: RetryPolicy
+    success: SuccessRule
+
+    def to_json(self) -> dict[str, Any]:
+        """The shape kept in `job_versions`; `from_json` reads it back, also when written by an older release."""
+        return {
+            "method": self.method,
+            "url": self.url,
+            "headers": [list(pair) for pair in self.headers],
+            "body": self.body,
+            "timeout_seconds": self.timeout_seconds,
+            "retry": [self.retry.attempts, self.retry.backoff, self.retry.delay_seconds],
+            "success": [list(self.success.status), self.success.body_contains, self.success.body_not_contains],
+        }
+
+    @classmethod
+    def from_json(cls, raw: dict[str, Any]) -> Definition:
+        status, contains, not_contains = raw["success"]
+        return cls(
+            method=raw["method"],
+            url=raw["url"],
+            headers=tuple((name, value) for name, value in raw["headers"]),
+            body=raw["body"],
+            timeout_seconds=raw["timeout_seconds"],
+            retry=RetryPolicy(*raw["retry"]),
+            success=SuccessRule(tuple(status), contains, not_contains),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """The newest run of a job that was really executed."""
+
+    id: str
+    status: str
+    scheduled_for: Instant
+    finished_at: Instant
+
+
+@dataclass(slots=True)
+class JobState:
+    """The part of a job that only the engine writes: the cursor, who holds its place, and the counters."""
+
+    next_run_at: Instant | None = None
+    active_run_id: str | None = None
+    active_since: Instant | None = None
+    queued_run_id: str | None = None
+    succeeded: int = 0
+    failed: int = 0
+    skipped: int = 0
+    consecutive_failures: int = 0
+    duration_ms_total: float = 0
+    last_run: LastRun | None = None
+
+
+@dataclass(slots=True)
+class Job:
+    """What a user wrote, and the state the engine keeps beside it."""
+
+    id: str
+    team_id: str
+    version: int
+    status: str
+    name: str
+    schedule_text: str
+    schedule: Schedule
+    definition: Definition
+    overlap: str
+    catchup: str
+    catchup_window_seconds: int
+    on_lost: str
+    notify: dict[str, Any]
+    tags: tuple[str, ...]
+    warnings: tuple[str, ...]
+    state: JobState
+    created_at: Instant
+    updated_at: Instant
+
+
+@dataclass(slots=True)
+class Run:
+    """One record of a slot or of a manual trigger, as the ledger holds it."""
+
+    id: str
+    scheduled_for: Instant
+    trigger_key: str
+    job_id: str
+    team_id: str
+    job_version: int
+    triggered_by: str
+    status: str
+    reason: str | None = None
+    attempt: int = 0
+    cause: str = Cause.FIRST
+    redeliveries: int = 0
+    retry_at: Instant | None = None
+    session_id: str | None = None
+    attempt_started_at: Instant | None = None
+    created_at: Instant = 0
+    started_at: Instant | None = None
+    finished_at: Instant | None = None
+    count: int = 1
+    scheduled_until: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One HTTP attempt of a run. Bodies are text; `*_encoding` says whether as it is ("utf-8") or "base64"."""
+
+    run_id: str
+    scheduled_for: Instant
+    attempt: int
+    job_id: str
+    team_id: str
+    session_id: str
+    cause: str
+    status: str
+    started_at: Instant
+    finished_at: Instant
+    duration_ms: float
+    timings: dict[str, float | None] = field(default_factory=dict)
+    request: dict[str, Any] = field(default_factory=dict)
+    request_body: str | None = None
+    response: dict[str, Any] | None = None
+    response_body: str | None = None
+    error_kind: str | None = None
+    error_message: str | None = None
+
+    @property
+    def id(self) -> str:
+        return execution_id(self.run_id, self.attempt)
+
+
+_RUN_NAMESPACE = uuid5(NAMESPACE_URL, "https://0cron.dev/run")
+
+
+def run_id_of(job_id: str, slot: Instant) -> str:
+    """The id of the run of a slot: UUIDv5 of job and instant, so that it can be computed again after any loss."""
+    return str(uuid5(_RUN_NAMESPACE, f"{job_id}@{slot}"))
+
+
+def execution_id(run_id: str, attempt: int) -> str:
+    """An execution is named by its run and its number; no second index is needed to find it."""
+    return f"{run_id}.{attempt}"
+
+
+def split_execution_id(text: str) -> tuple[str, int] | None:
+    """Read an execution's id back into (run id, attempt), or None when it is not one."""
+    run, dot, attempt = text.rpartition(".")
+    if not dot or not attempt.isascii() or not attempt.isdigit() or len(attempt) > 6 or not is_uuid(run):
+        return None
+    return run, int(attempt)
+
+
+def is_uuid(text: str) -> bool:
+    """Whether the text is a UUID in its canonical form (lower case, hyphens)."""
+    try:
+        return len(text) == 36 and str(UUID(text)) == text
+    except ValueError:
+        return False

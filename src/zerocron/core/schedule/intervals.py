@@ -1,0 +1,157 @@
+"""Intervals and single instants: their words, and the instants they mean.
+
+Owns "every <n> <unit>", "in <n> <unit>" and ISO 8601 date-times. It must never read a clock: what depends on now is
+left to reading.py. Lengths are milliseconds; instants are milliseconds since the Unix epoch, UTC.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from zerocron.core.errors import Invalid
+from zerocron.core.schedule.cron_parse import shown
+from zerocron.core.schedule.zones import END_SECOND, local_to_seconds
+
+LONGEST_INTERVAL = 366 * 86_400_000
+_UNITS = {
+    1_000: ("s", "sec", "secs", "second", "seconds"),
+    60_000: ("m", "min", "mins", "minute", "minutes"),
+    3_600_000: ("h", "hr", "hrs", "hour", "hours"),
+    86_400_000: ("d", "day", "days"),
+    604_800_000: ("week", "weeks"),
+}
+_UNIT_MS = {word: ms for ms, words in _UNITS.items() for word in words}
+_LENGTH = re.compile(r"(every|in) ([0-9]+) ?([a-z]+)")
+_SINGULAR = {"every second": 1_000, "every minute": 60_000, "every hour": 3_600_000}
+_GO_LENGTH = re.compile(r"@every (?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")
+_INSTANT = re.compile(
+    r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[ t](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
+    r" ?(?P<offset>z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A length of time: repeated ("every") or waited for once ("in")."""
+
+    word: Literal["every", "in"]
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One instant, independent of now."""
+
+    at: int
+    warnings: tuple[str, ...]
+
+
+def read_span(text: str) -> Span | None:
+    """The span a lower-case text with single spaces means; None when it does not look like one."""
+    if text in _SINGULAR:
+        return Span("every", _SINGULAR[text])
+    if match := _LENGTH.fullmatch(text):
+        word, number, unit = match.groups()
+        if unit not in _UNIT_MS:
+            raise Invalid(
+                f"{shown(unit)} is not a unit of time: use seconds, minutes, hours, days or weeks.",
+                field="schedule",
+                suggestions=(f"{word} {number} minutes",) if len(number) <= 6 else (),
+            )
+        return _bounded(word, int(number) * _UNIT_MS[unit])
+    if text.startswith("@every"):
+        _refuse_go_length(text)
+    if text.startswith(("every ", "in ")) or text in ("every", "in"):
+        raise Invalid(
+            f"{shown(text)} is not an interval 0cron can read: write 'every', a whole number and a unit "
+            "(or 'in', a number and a unit, for one run).",
+            field="schedule",
+            suggestions=("every 90 minutes", "every 2 hours", "in 20 minutes", "0 9 * * *"),
+        )
+    return None
+
+
+def _bounded(word: str, ms: int) -> Span:
+    if word == "in":
+        if ms < 1_000:
+            raise Invalid("A waiting time must be at least 1 second.", field="schedule", suggestions=("in 1 second",))
+        return Span("in", ms)
+    if not 1_000 <= ms <= LONGEST_INTERVAL:
+        raise Invalid(
+            "An interval must be at least 1 second and at most 366 days.",
+            field="schedule",
+            suggestions=("every 1 second",) if ms < 1_000 else ("every 366 days", "0 0 1 1 *"),
+        )
+    return Span("every", ms)
+
+
+def _refuse_go_length(text: str) -> None:
+    suggestions = ["every 90 minutes"]
+    if (match := _GO_LENGTH.fullmatch(text)) and any(match.groups()):
+        hours, minutes, seconds = (int(group or 0) for group in match.groups())
+        total = hours * 3600 + minutes * 60 + seconds
+        for size, unit in ((3600, "hours"), (60, "minutes"), (1, "seconds")):
+            if total and total % size == 0:
+                suggestions = [f"every {total // size} {unit}"]
+                break
+    raise Invalid(
+        f"0cron does not take '@every'; write it as '{suggestions[0]}'.", field="schedule", suggestions=suggestions
+    )
+
+
+def read_moment(text: str, zone: str) -> Moment | None:
+    """The instant a lower-case ISO 8601 date-time means; None when the text does not look like one."""
+    match = _INSTANT.fullmatch(text)
+    if match is None:
+        return None
+    warnings: tuple[str, ...] = () if match["hour"] else ("No time was given: it runs at 00:00.",)
+    try:
+        wall = datetime.fromisoformat(match["date"]).replace(
+            hour=int(match["hour"] or 0), minute=int(match["minute"] or 0), second=int(match["second"] or 0), tzinfo=UTC
+        )
+        offset = _offset(match["offset"])
+    except ValueError as error:
+        raise Invalid(f"{shown(text)} is not a date and time: {error}.", field="schedule") from None
+    ms = int((match["fraction"] or "0")[:3].ljust(3, "0"))
+    local = int(wall.timestamp())
+    if not 0 <= local < END_SECOND - 2 * 86_400:
+        raise Invalid(f"{shown(text)} is outside the years 1970 to 2499.", field="schedule")
+    if offset is not None:
+        return Moment((local - offset) * 1000 + ms, warnings)
+    seconds = local_to_seconds(zone, local)
+    if not seconds:
+        later = _wall(local_after_gap(zone, local))
+        raise Invalid(
+            f"{shown(text)} does not exist in {zone}: the clocks go forward over it. The first time after is {later}.",
+            field="schedule",
+            suggestions=(later,),
+        )
+    if len(seconds) > 1:
+        warnings += (f"The clocks of {zone} show this time twice that day: it runs at the first.",)
+    return Moment(seconds[0] * 1000 + ms, warnings)
+
+
+def _offset(text: str | None) -> int | None:
+    """Seconds east of Greenwich of "z", "+05:30", "-0800", "+02"; None for None."""
+    if text is None or text == "z":
+        return None if text is None else 0
+    hours, minutes = int(text[1:3]), int(text[3:].lstrip(":") or 0)
+    if hours > 23 or minutes > 59:
+        raise ValueError("the offset must be between -23:59 and +23:59")
+    return (hours * 3600 + minutes * 60) * (-1 if text[0] == "-" else 1)
+
+
+def local_after_gap(zone: str, local: int) -> int:
+    """The first whole minute of local time that exists after a local time that does not."""
+    minute = -(-local // 60) * 60
+    while not local_to_seconds(zone, minute):  # at most a day of minutes: the largest gaps are 24 h
+        minute += 60
+    return minute
+
+
+def _wall(local: int) -> str:
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=local)).strftime("%Y-%m-%d %H:%M")

@@ -1,0 +1,115 @@
+"""From a person's text to a schedule: the front door of this package.
+
+Owns what is accepted as text at all, and which kind of schedule it is. It must never guess: a text that is not exactly
+one schedule is refused, with what to write instead.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import lru_cache
+from typing import NoReturn
+
+from zerocron.core.errors import Invalid
+from zerocron.core.schedule.cron_parse import EXAMPLES, Cron, compile_cron, shown
+from zerocron.core.schedule.intervals import Moment, Span, read_moment, read_span
+from zerocron.core.schedule.model import Parsed, Schedule
+from zerocron.core.schedule.repairs import repaired
+from zerocron.core.schedule.zones import END_SECOND, changed_hours, check_timezone
+
+LONGEST_TEXT = 1_000
+
+
+def parse(text: str, *, timezone: str = "UTC", now: int, anchor: int | None = None) -> Parsed:
+    """Read a cron expression, an interval or a single instant; Invalid names the field and what to write instead.
+
+    `now` is the instant that "in 20 minutes" counts from, and a schedule must still have a slot after it. Intervals are
+    anchored at `anchor`, or at `now` without one.
+    """
+    if len(text) > LONGEST_TEXT:
+        raise Invalid(
+            f"A schedule has at most {LONGEST_TEXT:,} characters; this one has {len(text):,}.", field="schedule"
+        )
+    timezone = check_timezone(timezone)
+    try:
+        reading = _read(text, timezone)
+    except Invalid as refusal:
+        meant = (_of_cron(cron, timezone) for cron in repaired(text))
+        likely = [str(schedule.cron) for schedule in meant if schedule.next_after(now) is not None]
+        raise Invalid(refusal.message, field="schedule", suggestions=likely or refusal.suggestions) from None
+    if isinstance(reading, Parsed):
+        parsed = reading
+    elif isinstance(reading, Moment):
+        parsed = Parsed(Schedule("once", None, None, reading.at, timezone), reading.warnings)
+    elif reading.word == "in":
+        if now + reading.ms >= END_SECOND * 1000:
+            raise Invalid(f"{shown(text)} is after the year 2499; give an earlier date and time.", field="schedule")
+        parsed = Parsed(Schedule("once", None, None, now + reading.ms, timezone), ())
+    else:
+        start = now if anchor is None else anchor
+        parsed = Parsed(Schedule("interval", None, reading.ms, start, timezone), _day_warnings(reading, timezone))
+    if parsed.schedule.next_after(now) is None:
+        _refuse_past(text, parsed.schedule.kind)
+    return parsed
+
+
+@lru_cache(maxsize=8192)
+def _read(text: str, timezone: str) -> Parsed | Moment | Span:
+    """What a text means, as far as it does not depend on now."""
+    plain = _plain(text)
+    lower = plain.lower()
+    found = read_span(lower) or read_moment(lower, timezone)
+    if found is not None:
+        return found
+    cron = compile_cron(plain)
+    warnings = cron.warnings
+    has_seconds = len(cron.text.split()) > 5
+    if has_seconds and len(cron.hours) < 24 and not changed_hours(timezone).isdisjoint(cron.hours):
+        warnings += (
+            "With a second field, times are taken literally when the clocks change: a local time that is skipped does "
+            "not run, one that is repeated runs twice.",
+        )
+    return Parsed(_of_cron(cron, timezone), warnings)
+
+
+def _of_cron(cron: Cron, timezone: str) -> Schedule:
+    return Schedule("cron", cron.text, None, None, timezone)
+
+
+def _plain(text: str) -> str:
+    """The text as printable ASCII with single spaces; Invalid for anything that only looks like it."""
+    text = text.strip(" \t\r\n")
+    if "\n" in text or "\r" in text:
+        raise Invalid("A schedule is one line; make one job for each line.", field="schedule")
+    if not text.isascii():
+        text = "".join(" " if unicodedata.category(c) == "Zs" else c for c in text)
+    text = " ".join(word for word in text.replace("\t", " ").split(" ") if word)
+    if not text:
+        raise Invalid(
+            "A schedule is needed: a cron expression, an interval or a date and time.",
+            field="schedule",
+            suggestions=EXAMPLES,
+        )
+    for character in text:
+        if not " " <= character <= "~":
+            name = unicodedata.name(character, "no printable character").lower()
+            raise Invalid(
+                f"The schedule holds a character that does not belong there: U+{ord(character):04X} ({name}).",
+                field="schedule",
+            )
+    return text
+
+
+def _day_warnings(span: Span, timezone: str) -> tuple[str, ...]:
+    if span.ms % 86_400_000 or not changed_hours(timezone):
+        return ()
+    return (
+        "An interval counts real time: the local time of its runs shifts when the clocks change. For a fixed local "
+        "time write a cron expression such as '0 9 * * *'.",
+    )
+
+
+def _refuse_past(text: str, kind: str) -> NoReturn:
+    if kind == "once":
+        raise Invalid(f"{shown(text)} is in the past; give a later date and time.", field="schedule")
+    raise Invalid(f"{shown(text)} will not fire again: nothing it names is still to come.", field="schedule")

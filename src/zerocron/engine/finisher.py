@@ -1,0 +1,138 @@
+"""Gathers results and records them in batches.
+
+Owns the queue between the executor and the finish transaction. A result waits at most `LINGER_SECONDS` for company,
+and whoever handed it in waits until it is committed. While the ledger is away results stay here (there are never more
+than the executor has places) and the same batch is tried again: the transaction may safely be repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+
+import structlog
+
+from zerocron.clock import Clock
+from zerocron.core.errors import Unavailable
+from zerocron.core.model import Instant
+from zerocron.engine.attempt import Result
+from zerocron.engine.finishing import Finished, finish_batch
+from zerocron.engine.starting import StopPoint
+from zerocron.metrics import Metrics
+from zerocron.storage.ledger.database import Ledger
+from zerocron.storage.timetable.contract import Timetable
+from zerocron.storage.timetable.horizon import put_near
+
+log = structlog.get_logger(__name__)
+
+LINGER_SECONDS = 0.01
+BATCH_MAX = 250
+BATCH_BYTES_MAX = 8_388_608
+RETRY_SECONDS_MAX = 5.0
+ALONE_ATTEMPTS_MAX = 3
+
+
+class Finisher:
+    """One task that writes; many that wait for their result to be written."""
+
+    def __init__(
+        self, *, ledger: Ledger, timetable: Timetable, clock: Clock, metrics: Metrics, stop_point: StopPoint
+    ) -> None:
+        self._ledger = ledger
+        self._timetable = timetable
+        self._clock = clock
+        self._metrics = metrics
+        self._stop_point = stop_point
+        self._waiting: list[tuple[Result, asyncio.Future[None]]] = []
+        self._arrived = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._write_forever(), name="finisher")
+
+    async def stop(self) -> None:
+        """Stop after what was handed in so far is written; stopping twice is no error."""
+        task, self._task = self._task, None
+        if task is None:
+            return
+        if self._waiting:
+            await asyncio.wait([future for _, future in self._waiting], timeout=RETRY_SECONDS_MAX)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def settle(self, result: Result) -> None:
+        """Hand a result in; returns once it is committed."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((result, future))
+        self._arrived.set()
+        await future
+
+    async def _write_forever(self) -> None:
+        while True:
+            await self._clock.wait(self._arrived, 60)
+            if not self._waiting:
+                self._arrived.clear()
+                continue
+            if len(self._waiting) < BATCH_MAX:
+                await self._clock.sleep(LINGER_SECONDS)
+            batch = self._take()
+            await self._record([result for result, _ in batch])
+            for _, future in batch:
+                if not future.done():
+                    future.set_result(None)
+
+    def _take(self) -> list[tuple[Result, asyncio.Future[None]]]:
+        size = count = 0
+        for result, _ in self._waiting[:BATCH_MAX]:
+            execution = result.execution
+            size += len(execution.request_body or "") + len(execution.response_body or "")
+            if count and size > BATCH_BYTES_MAX:
+                break
+            count += 1
+        batch, self._waiting = self._waiting[:count], self._waiting[count:]
+        if not self._waiting:
+            self._arrived.clear()
+        return batch
+
+    async def _record(self, results: list[Result]) -> None:
+        """Write until it is written, for as long as the ledger is away.
+
+        A batch that fails for another reason is tried one by one; a result that cannot be written even alone is left
+        to the sweep, which settles its run as lost. Nothing behind it waits for ever.
+        """
+        delay = 0.1
+        for attempt in itertools.count(1):
+            try:
+                await self._write(results)
+                return
+            except Unavailable as error:
+                log.error("ledger_unavailable", results_waiting=len(self._waiting) + len(results), error=str(error))
+            except Exception:
+                log.exception("results_not_recorded", results=len(results), attempt=attempt)
+                if len(results) == 1 and attempt == ALONE_ATTEMPTS_MAX:
+                    return
+            self._metrics.loop_errors.labels("finisher").inc()
+            await self._clock.sleep(delay)
+            delay = min(delay * 2, RETRY_SECONDS_MAX)
+            if len(results) > 1:
+                for result in results:
+                    await self._record([result])
+                return
+
+    async def _write(self, results: list[Result]) -> None:
+        self._stop_point("before-finish")
+        now = self._clock.now()
+        begun = self._clock.monotonic()
+        finished = await self._ledger.write(lambda connection: finish_batch(connection, results, now=now))
+        self._metrics.transaction.labels("finish").observe(self._clock.monotonic() - begun)
+        self._stop_point("after-finish")
+        await self._publish(finished, results, now)
+
+    async def _publish(self, finished: Finished, results: list[Result], now: Instant) -> None:
+        for status in finished.ended:
+            self._metrics.runs.labels(status).inc()
+        for result in results:
+            self._metrics.executions.labels(result.execution.status).inc()
+        if finished.late:
+            log.warning("late_results_kept", count=finished.late)
+        await put_near(self._timetable, finished.put, now)

@@ -1,0 +1,222 @@
+"""The finish transaction: results in, settled runs out; and the same for attempts whose node is lost.
+
+Owns the bookkeeping of a batch of endings. A result of a run that is no longer as it was (its node had been given up,
+the run was taken over) is kept beside its execution and changes nothing. Running it twice with the same results
+changes nothing the second time, so it may be repeated after an unclear commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection
+
+from zerocron.core.lifecycle import FINAL, Verdict, settle, settle_lost
+from zerocron.core.model import (
+    Cause,
+    Execution,
+    ExecutionStatus,
+    Instant,
+    Job,
+    LastRun,
+    Overlap,
+    Run,
+    RunStatus,
+)
+from zerocron.engine.attempt import Result
+from zerocron.engine.starting import LostRace
+from zerocron.storage.ledger import executions as execution_rows
+from zerocron.storage.ledger import jobs as job_rows
+from zerocron.storage.ledger import runs as run_rows
+from zerocron.storage.timetable.contract import job_member, run_member
+
+LOST_MESSAGE = "The process that ran it stopped before the result was recorded; the request may have been sent."
+
+
+@dataclass(slots=True)
+class Finished:
+    """What a finish transaction did, for the timetable and the metrics."""
+
+    put: dict[str, Instant] = field(default_factory=dict)
+    ended: list[str] = field(default_factory=list)
+    settled: int = 0
+    late: int = 0
+
+
+def finish_batch(connection: Connection, results: Sequence[Result], *, now: Instant) -> Finished:
+    """Record results, each with its run's next status, the job's counters and the place it frees."""
+    ending = _Ending(connection, [result.attempt.run.id for result in results], now)
+    late: list[Execution] = []
+    for result in results:
+        sent = result.attempt.run
+        run = ending.runs.get(sent.id)
+        if run is None or run.status != RunStatus.RUNNING or run.attempt != sent.attempt:
+            late.append(result.execution)
+            continue
+        ending.executions.append(result.execution)
+        ending.end(run, _settler(result, now), result.execution.duration_ms)
+    if late:
+        execution_rows.add_late_results(connection, late)
+        ending.finished.late = len(late)
+    return ending.write()
+
+
+def _settler(result: Result, now: Instant) -> Callable[[Run, Job], Verdict]:
+    def verdict(run: Run, job: Job) -> Verdict:
+        return settle(
+            succeeded=result.succeeded,
+            failures=run.attempt - run.redeliveries,
+            retry=result.attempt.definition.retry,
+            retry_after_ms=result.retry_after_ms,
+            job_status=job.status,
+            overlap=job.overlap,
+            next_slot=job.state.next_run_at,
+            now=now,
+        )
+
+    return verdict
+
+
+def take_over_batch(connection: Connection, session_ids: Sequence[str], *, now: Instant, limit: int) -> Finished:
+    """Settle up to `limit` running runs of sessions that have ended (promise 2).
+
+    Each lost attempt gets its execution row, so that every request that may have been sent has one.
+    """
+    lost = run_rows.lock_running_of_sessions(connection, session_ids, limit)
+    return settle_lost_runs(connection, lost, now=now)
+
+
+def settle_lost_runs(connection: Connection, lost: Sequence[Run], *, now: Instant) -> Finished:
+    """Settle running runs whose outcome nobody will report."""
+    ending = _Ending(connection, [], now)
+    ending.adopt(lost)
+    for run in lost:
+        ending.executions.append(_lost_execution(run, now))
+        ending.end(run, _lost_settler(now), 0)
+    return ending.write()
+
+
+def _lost_settler(now: Instant) -> Callable[[Run, Job], Verdict]:
+    def verdict(run: Run, job: Job) -> Verdict:
+        return settle_lost(redeliveries=run.redeliveries, on_lost=job.on_lost, job_status=job.status, now=now)
+
+    return verdict
+
+
+def _lost_execution(run: Run, now: Instant) -> Execution:
+    started_at = run.attempt_started_at or run.created_at
+    return Execution(
+        run_id=run.id,
+        scheduled_for=run.scheduled_for,
+        attempt=run.attempt,
+        job_id=run.job_id,
+        team_id=run.team_id,
+        session_id=run.session_id or "",
+        cause=run.cause,
+        status=ExecutionStatus.ERROR,
+        started_at=started_at,
+        finished_at=now,
+        duration_ms=now - started_at,
+        error_kind="node_lost",
+        error_message=LOST_MESSAGE,
+    )
+
+
+class _Ending:
+    """The rows of one finish transaction while they are being decided."""
+
+    def __init__(self, connection: Connection, run_ids: Sequence[str], now: Instant) -> None:
+        self.finished = Finished()
+        self.executions: list[Execution] = []
+        self.runs = run_rows.lock(connection, run_ids) if run_ids else {}
+        self._connection = connection
+        self._now = now
+        self._jobs: dict[str, Job] = {}
+        self._seen: dict[str, Instant | None] = {}
+        self._changed: dict[str, Job] = {}
+        self._moved: list[tuple[Run, run_rows.Seen]] = []
+        self._lock_jobs(list(self.runs.values()))
+
+    def adopt(self, runs: Sequence[Run]) -> None:
+        """Work on runs that were locked elsewhere in this transaction."""
+        self.runs |= {run.id: run for run in runs}
+        self._lock_jobs(runs)
+
+    def end(self, run: Run, settler: Callable[[Run, Job], Verdict], duration_ms: float) -> None:
+        """Move a running run on by its verdict."""
+        job = self._jobs[run.job_id]
+        verdict = settler(run, job)
+        self.finished.settled += 1
+        seen = run_rows.seen(run)
+        lost = verdict.status == RunStatus.RETRYING and self.executions[-1].error_kind == "node_lost"
+        run.status = verdict.status
+        run.reason = verdict.reason
+        run.retry_at = verdict.retry_at
+        run.session_id = None
+        if run.status in FINAL:
+            run.finished_at = self._now
+            self._count(job, run, duration_ms)
+            self._free_place(job, run)
+            self.finished.ended.append(run.status)
+        else:
+            run.cause = Cause.NODE_LOST if lost else Cause.RETRY
+            run.redeliveries += lost
+            if lost and job.state.active_run_id == run.id:
+                job.state.active_since = self._now  # slots that came due meanwhile wait for it
+        if run.retry_at is not None:
+            self.finished.put[run_member(run.id)] = run.retry_at
+        self._moved.append((run, seen))
+        self._changed[job.id] = job
+
+    def write(self) -> Finished:
+        for job in self._changed.values():
+            self._call_next(job)
+        changed = list(self._changed.values())
+        if changed and job_rows.save_states(self._connection, changed, self._seen) != len(changed):
+            raise LostRace("a job changed while its run was being settled")
+        if self._moved and run_rows.move(self._connection, self._moved) != len(self._moved):
+            raise LostRace("a run changed while it was being settled")
+        if self.executions:
+            execution_rows.insert(self._connection, self.executions)
+        return self.finished
+
+    def _lock_jobs(self, runs: Sequence[Run]) -> None:
+        wanted = [job_id for job_id in dict.fromkeys(run.job_id for run in runs) if job_id not in self._jobs]
+        if wanted:
+            found = job_rows.lock(self._connection, wanted)
+            self._jobs |= found
+            self._seen |= {job_id: job.state.next_run_at for job_id, job in found.items()}
+
+    def _count(self, job: Job, run: Run, duration_ms: float) -> None:
+        state = job.state
+        if run.status == RunStatus.SUCCEEDED:
+            state.succeeded += 1
+            state.consecutive_failures = 0
+        elif run.status != RunStatus.CANCELLED:
+            state.failed += 1
+            state.consecutive_failures += 1
+        state.duration_ms_total += duration_ms
+        state.last_run = LastRun(run.id, run.status, run.scheduled_for, self._now)
+
+    def _free_place(self, job: Job, run: Run) -> None:
+        if job.state.active_run_id == run.id:
+            job.state.active_run_id = job.state.active_since = None
+
+    def _call_next(self, job: Job) -> None:
+        """Once a job's place is free: wake the run that waited for it, and look at slots that did."""
+        state = job.state
+        if state.active_run_id is not None and job.overlap != Overlap.ALLOW:
+            return
+        if state.queued_run_id is not None:
+            self._wake(state.queued_run_id)
+        if state.next_run_at is not None and state.next_run_at <= self._now:
+            self.finished.put[job_member(job.id)] = state.next_run_at
+
+    def _wake(self, run_id: str) -> None:
+        run = self.runs.get(run_id) or run_rows.lock(self._connection, [run_id]).get(run_id)
+        if run is None or run.status != RunStatus.QUEUED or run.retry_at is not None:
+            return
+        run.retry_at = self._now
+        self._moved.append((run, run_rows.seen(run)))
+        self.finished.put[run_member(run.id)] = self._now

@@ -1,0 +1,208 @@
+"""The driver: repeats each part's tick, and starts and stops them in the right order.
+
+Owns the loops and their health. A tick that fails is logged and tried again after a growing pause; no failure ends a
+loop. Stopping first stops claiming, then waits for what is in flight, then records, then closes the session; stopping
+twice is no error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import structlog
+
+from zerocron.clock import Clock
+from zerocron.engine.executor import Executor, Send
+from zerocron.engine.finisher import Finisher
+from zerocron.engine.retention import Retention
+from zerocron.engine.scheduler import Scheduler
+from zerocron.engine.sessions import Session
+from zerocron.engine.starting import StopPoint
+from zerocron.engine.sweep import Sweep
+from zerocron.metrics import Metrics
+from zerocron.storage.ledger.database import Ledger
+from zerocron.storage.timetable.contract import Timetable
+
+log = structlog.get_logger(__name__)
+
+FAILURE_PAUSE_SECONDS_MAX = 5.0
+TICK_SECONDS_MAX = 10.0
+"""How long a stop waits for the tick under way."""
+
+STALLED_SECONDS = 60.0
+"""A loop that has finished no tick for this long counts as stalled, and the node as not ready."""
+
+
+class Part(Protocol):
+    """What a loop repeats: one bounded step, which says how long nothing is to be done."""
+
+    async def tick(self) -> float: ...
+
+
+class Loop:
+    """Repeats a tick for ever."""
+
+    def __init__(
+        self,
+        name: str,
+        tick: Callable[[], Awaitable[float]],
+        *,
+        clock: Clock,
+        metrics: Metrics,
+        pause: Callable[[float], Awaitable[None]] | None = None,
+    ) -> None:
+        self.name = name
+        self._tick = tick
+        self._clock = clock
+        self._metrics = metrics
+        self._pause = pause or clock.sleep
+        self._finished_at = clock.monotonic()
+        self._task: asyncio.Task[None] | None = None
+        self._ticking = False
+        self._stopping = False
+
+    @property
+    def age_seconds(self) -> float:
+        """Since the last finished tick."""
+        return self._clock.monotonic() - self._finished_at
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=f"loop-{self.name}")
+
+    async def stop(self) -> None:
+        """Let a tick under way end (a transaction must not commit behind our back), then end the loop."""
+        task, self._task = self._task, None
+        if task is None:
+            return
+        self._stopping = True
+        if self._ticking:
+            await asyncio.wait([task], timeout=TICK_SECONDS_MAX)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        failures = 0
+        while not self._stopping:
+            try:
+                self._ticking = True
+                seconds = await self._tick()
+                self._ticking = False
+                self._finished_at = self._clock.monotonic()
+                failures = 0
+            except Exception:
+                self._ticking = False
+                failures += 1
+                seconds = min(0.1 * 2**failures, FAILURE_PAUSE_SECONDS_MAX)
+                log.exception("tick_failed", loop=self.name, failures=failures, again_in_seconds=seconds)
+                self._metrics.loop_errors.labels(self.name).inc()
+                await self._clock.sleep(seconds)
+                continue
+            if not self._stopping:
+                await self._pause(seconds)
+
+
+class Engine:
+    """Everything that happens because time passed."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        timetable: Timetable,
+        clock: Clock,
+        metrics: Metrics,
+        send: Send,
+        node: str,
+        version: str,
+        in_flight_max: int,
+        history_days: int,
+        history_runs_per_job: int,
+        stop_point: StopPoint = lambda _name: None,
+    ) -> None:
+        self.session = Session(
+            ledger=ledger, timetable=timetable, clock=clock, metrics=metrics, node=node, version=version
+        )
+        self._finisher = Finisher(
+            ledger=ledger, timetable=timetable, clock=clock, metrics=metrics, stop_point=stop_point
+        )
+        self.executor = Executor(
+            send=send, settle=self._finisher.settle, clock=clock, metrics=metrics, capacity=in_flight_max
+        )
+        self.scheduler = Scheduler(
+            ledger=ledger,
+            timetable=timetable,
+            clock=clock,
+            session=self.session,
+            executor=self.executor,
+            metrics=metrics,
+            stop_point=stop_point,
+        )
+        self.sweep = Sweep(
+            ledger=ledger,
+            timetable=timetable,
+            clock=clock,
+            session=self.session,
+            executor=self.executor,
+            metrics=metrics,
+        )
+        self.retention = Retention(ledger=ledger, clock=clock, days=history_days, runs_per_job=history_runs_per_job)
+        self._claiming = Loop(
+            "scheduler", self.scheduler.tick, clock=clock, metrics=metrics, pause=self.scheduler.pause
+        )
+        self._keeping = [
+            Loop("sweep", self.sweep.tick, clock=clock, metrics=metrics),
+            Loop("session", self.session.renew, clock=clock, metrics=metrics),
+            Loop("retention", self.retention.tick, clock=clock, metrics=metrics),
+        ]
+        self._metrics = metrics
+        self._running = False
+
+    @property
+    def loops(self) -> list[Loop]:
+        return [self._claiming, *self._keeping]
+
+    async def start(self) -> None:
+        """Open the session, settle what a dead process left, and begin."""
+        await self.session.open()
+        self._finisher.start()
+        for loop in self.loops:
+            loop.start()
+        self._running = True
+
+    def stalled(self) -> list[str]:
+        """Names of loops that do not go round; the age of each is published on the way."""
+        for loop in self.loops:
+            self._metrics.loop_age.labels(loop.name).set(loop.age_seconds)
+        if not self._running:
+            return [loop.name for loop in self.loops]
+        return [loop.name for loop in self.loops if loop.age_seconds > STALLED_SECONDS]
+
+    async def stop(self, drain_seconds: float, force: asyncio.Event | None = None) -> None:
+        """Drain and stop. Setting `force` ends the wait for running requests at once."""
+        if not self._running:
+            return
+        self._running = False
+        await self._claiming.stop()
+        log.info("draining", in_flight=len(self.executor.in_flight), seconds=drain_seconds)
+        if not await self._drained(drain_seconds, force):
+            log.warning("aborting", in_flight=len(self.executor.in_flight))
+            await self.executor.abort()
+        await self._finisher.stop()
+        for loop in self._keeping:
+            await loop.stop()
+        with contextlib.suppress(Exception):
+            await self.session.close()
+
+    async def _drained(self, seconds: float, force: asyncio.Event | None) -> bool:
+        drain = asyncio.create_task(self.executor.drain(seconds))
+        waiting: list[asyncio.Task[bool]] = [drain]
+        if force is not None:
+            waiting.append(asyncio.create_task(force.wait()))
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        return not self.executor.in_flight

@@ -1,0 +1,64 @@
+"""An ASGI application on a listening socket, as a part that starts and stops with the others.
+
+Owns the settings of the web server. Signals are not its business: the application's joiner decides when to stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from zerocron.core.errors import Conflict
+
+LISTEN_BACKLOG = 2048
+STOP_SECONDS_MAX = 5
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises Conflict when the address is taken or is not this machine's."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=LISTEN_BACKLOG)
+    except OSError as error:
+        raise Conflict(
+            f"Cannot listen on {host}:{port}: {error.strerror or error}. Choose another with --host and --port."
+        ) from None
+
+
+def url_of(listener: socket.socket) -> str:
+    """The URL by which this machine reaches the listener."""
+    host, port = listener.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):
+        host = "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class HttpServer:
+    """One application on one socket."""
+
+    def __init__(self, application: ASGIApp, listener: socket.socket) -> None:
+        self._listener = listener
+        config = uvicorn.Config(
+            application,
+            log_config=None,
+            access_log=False,  # paths may hold tokens, and the metrics count
+            lifespan="off",
+            server_header=False,
+            timeout_graceful_shutdown=STOP_SECONDS_MAX,
+        )
+        self._server = uvicorn.Server(config)
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._server._serve([self._listener]), name="http-server")
+
+    async def stop(self) -> None:
+        """Let answers under way finish, then close the socket. Stopping twice is no error."""
+        task, self._task = self._task, None
+        if task is not None:
+            self._server.should_exit = True
+            await asyncio.wait([task], timeout=STOP_SECONDS_MAX + 1)
+        self._listener.close()

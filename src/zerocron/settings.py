@@ -1,0 +1,139 @@
+"""Every knob: name, type, unit, default, and why one would turn it.
+
+Owns the reading of the environment, which nobody else may read. A variable `ZEROCRON_X` may be given as a file by
+`ZEROCRON_X_FILE`, whose content is used. Settings are read at the top and handed down as arguments.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from zerocron.core.errors import FieldError, Invalid
+
+PREFIX = "ZEROCRON_"
+
+
+def _knob(default: Any, why: str, *, low: float | None = None, high: float | None = None) -> Any:
+    return field(default=default, metadata={"why": why, "low": low, "high": high})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a server is told by its operator."""
+
+    data_dir: Path = _knob(
+        Path("data"), "Where the SQLite file, the local API key and the lock live. Keep it on a local disk."
+    )
+    host: str = _knob("127.0.0.1", "The address the API listens on. 0.0.0.0 opens it to the network.")
+    port: int = _knob(8000, "The port the API listens on; 0 takes a free one.", low=0, high=65_535)
+    outbound_allow: str = _knob(
+        "",
+        "Private or loopback networks that jobs may call: CIDR[:port[-port]], comma separated, "
+        "such as 127.0.0.0/8:8000-9000,10.0.0.0/8. Everything else that is not public is refused.",
+    )
+    in_flight_max: int = _knob(
+        500, "Requests in flight at once; more wait. Each may hold up to 2 MB while it runs.", low=1, high=10_000
+    )
+    drain_seconds: float = _knob(
+        30.0, "How long SIGTERM waits for running requests before it gives them up.", low=0, high=3_600
+    )
+    history_days: int = _knob(90, "Runs older than this are removed, in days.", low=1, high=36_500)
+    history_runs_per_job: int = _knob(
+        100_000, "A job keeps at most this many runs, the newest.", low=10, high=100_000_000
+    )
+    metrics: bool = _knob(True, "Serve /metrics for Prometheus. It needs no key; switch it off where that matters.")
+    log_level: str = _knob("info", "debug, info, warning or error.")
+    log_format: str = _knob("auto", "json, text, or auto: text on a terminal, JSON elsewhere.")
+
+    @property
+    def database_path(self) -> Path:
+        return self.data_dir / "zerocron.db"
+
+    @property
+    def local_key_path(self) -> Path:
+        """The API key by which the command line on the same machine just works (0600)."""
+        return self.data_dir / "local-key"
+
+    @property
+    def local_url_path(self) -> Path:
+        """Where the running server says at which URL it listens."""
+        return self.data_dir / "local-url"
+
+
+CHOICES = {
+    "log_level": ("debug", "info", "warning", "error"),
+    "log_format": ("auto", "json", "text"),
+}
+
+
+def load(overrides: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+    """Settings from the environment, with the given ones on top. Raises Invalid naming every variable at fault."""
+    environment = os.environ if environment is None else environment
+    values: dict[str, Any] = {}
+    faults: list[FieldError] = []
+    for knob in fields(Settings):
+        name = PREFIX + knob.name.upper()
+        try:
+            text = _text(environment, name)
+            if text is not None:
+                values[knob.name] = _read(knob, text)
+        except (ValueError, OSError) as error:
+            faults.append(FieldError(name, str(error)))
+    known = {PREFIX + knob.name.upper() for knob in fields(Settings)} | CLIENT_VARIABLES
+    for name in sorted(environment):
+        if name.startswith(PREFIX) and name.removesuffix("_FILE") not in known:
+            faults.append(FieldError(name, "there is no such setting; see docs/settings.md"))
+    for key, value in (overrides or {}).items():
+        if value is not None:
+            values[key] = value
+    if faults:
+        raise Invalid("; ".join(f"{fault.field}: {fault.message}" for fault in faults), fields=faults)
+    return Settings(**values)
+
+
+CLIENT_VARIABLES = {PREFIX + "API_URL", PREFIX + "API_KEY", PREFIX + "STOP_AT"}
+"""Read by the command line's client, and by fault tests, rather than by the server."""
+
+
+def client_variable(name: str) -> str | None:
+    """`ZEROCRON_<name>` for the command line's client, or the content of its file; None when neither is there."""
+    try:
+        return _text(os.environ, PREFIX + name)
+    except OSError as error:
+        raise Invalid(f"{PREFIX}{name}_FILE: {error}") from None
+
+
+def _text(environment: Mapping[str, str], name: str) -> str | None:
+    if name in environment:
+        return environment[name]
+    file = environment.get(f"{name}_FILE")
+    return None if file is None else Path(file).read_text(encoding="utf-8").strip()
+
+
+def _read(knob: dataclasses.Field[Any], text: str) -> Any:
+    kind: type[Any] = type(knob.default)
+    if knob.name in CHOICES and text.lower() not in CHOICES[knob.name]:
+        raise ValueError(f"{text!r} is none of {', '.join(CHOICES[knob.name])}")
+    if kind is bool:
+        if text.lower() not in ("true", "false", "1", "0", "yes", "no", "on", "off"):
+            raise ValueError(f"{text!r} is neither true nor false")
+        return text.lower() in ("true", "1", "yes", "on")
+    if kind in (int, float):
+        return _number(knob, kind, text)
+    return Path(text) if isinstance(knob.default, Path) else text
+
+
+def _number(knob: dataclasses.Field[Any], kind: type[int] | type[float], text: str) -> float:
+    try:
+        number = kind(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number") from None
+    low, high = knob.metadata["low"], knob.metadata["high"]
+    if not low <= number <= high:
+        raise ValueError(f"{text} is not between {low} and {high}")
+    return number

@@ -1,0 +1,373 @@
+"""Jobs and their versions in the ledger.
+
+Owns every query on `jobs` and `job_versions`. The columns a user writes and the columns the engine writes are disjoint:
+`update` never touches the counters, `save_states` never touches the definition. Must never decide anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+from sqlalchemy import Column, Connection, Integer, Select, and_, func, or_, select, update
+
+from zerocron.core.model import (
+    Definition,
+    Instant,
+    Job,
+    JobState,
+    JobStatus,
+    LastRun,
+    Overlap,
+    RetryPolicy,
+    SuccessRule,
+)
+from zerocron.core.schedule import Schedule
+from zerocron.storage.ledger.dialect import batch, columns_of, fetch, lock_rows, pack
+from zerocron.storage.ledger.tables import job_versions, jobs
+
+_DEFINITION: tuple[Column[Any], ...] = (
+    jobs.c.method,
+    jobs.c.url,
+    jobs.c.headers,
+    jobs.c.body,
+    jobs.c.timeout_seconds,
+    jobs.c.retry_attempts,
+    jobs.c.retry_backoff,
+    jobs.c.retry_delay_seconds,
+    jobs.c.success,
+)
+_SCHEDULE: tuple[Column[Any], ...] = (
+    jobs.c.schedule_kind,
+    jobs.c.schedule_cron,
+    jobs.c.schedule_every_ms,
+    jobs.c.schedule_at,
+    jobs.c.timezone,
+)
+_STATE: tuple[Column[Any], ...] = (
+    jobs.c.next_run_at,
+    jobs.c.active_run_id,
+    jobs.c.active_since,
+    jobs.c.queued_run_id,
+    jobs.c.succeeded,
+    jobs.c.failed,
+    jobs.c.skipped,
+    jobs.c.consecutive_failures,
+    jobs.c.duration_ms_total,
+    jobs.c.last_run_id,
+    jobs.c.last_run_status,
+    jobs.c.last_run_scheduled_for,
+    jobs.c.last_run_finished_at,
+)
+_OWN: tuple[Column[Any], ...] = (
+    jobs.c.id,
+    jobs.c.team_id,
+    jobs.c.version,
+    jobs.c.status,
+    jobs.c.name,
+    jobs.c.schedule,
+    jobs.c.overlap,
+    jobs.c.catchup,
+    jobs.c.catchup_window_seconds,
+    jobs.c.on_lost,
+    jobs.c.notify,
+    jobs.c.tags,
+    jobs.c.warnings,
+    jobs.c.created_at,
+    jobs.c.updated_at,
+)
+_ALL = (*_OWN, *_SCHEDULE, *_DEFINITION, *_STATE)
+_N_OWN, _N_SCHEDULE, _N_DEFINITION = len(_OWN), len(_SCHEDULE), len(_DEFINITION)
+
+
+def insert(connection: Connection, job: Job) -> None:
+    """A new job and its first version."""
+    connection.execute(jobs.insert(), _user_values(job) | {"id": job.id, "next_run_at": job.state.next_run_at})
+    _insert_version(connection, job)
+
+
+def update_definition(connection: Connection, job: Job, *, seen_version: int) -> bool:
+    """Write what a user changed, as a new version; False when the job is no longer at `seen_version`."""
+    statement = (
+        update(jobs)
+        .where(jobs.c.id == job.id, jobs.c.version == seen_version, jobs.c.status != JobStatus.DELETED)
+        .values(
+            _user_values(job)
+            | {
+                "next_run_at": job.state.next_run_at,
+                "active_run_id": job.state.active_run_id,
+                "active_since": job.state.active_since,
+                "queued_run_id": job.state.queued_run_id,
+            }
+        )
+    )
+    if connection.execute(statement).rowcount != 1:
+        return False
+    _insert_version(connection, job)
+    return True
+
+
+def get(connection: Connection, team_id: str, job_id: str, *, lock: bool = False) -> Job | None:
+    """The job, unless there is none, it is deleted, or it is another team's."""
+    query = select(*_ALL).where(jobs.c.id == job_id, jobs.c.team_id == team_id, jobs.c.status != JobStatus.DELETED)
+    row = connection.execute(query.with_for_update() if lock else query).first()
+    return None if row is None else _job(row)
+
+
+def page(
+    connection: Connection,
+    team_id: str,
+    *,
+    status: str | None,
+    tag: str | None,
+    text: str | None,
+    before: tuple[Instant, str] | None,
+    limit: int,
+) -> list[Job]:
+    """Jobs, newest first, from the one after `before` (created_at, id) on."""
+    query = select(*_ALL).where(jobs.c.team_id == team_id, jobs.c.status != JobStatus.DELETED)
+    if status is not None:
+        query = query.where(jobs.c.status == status)
+    if tag is not None:
+        query = query.where(jobs.c.tags.contains(orjson.dumps(tag).decode(), autoescape=True))
+    if text is not None:
+        wanted = text.lower()
+        query = query.where(
+            or_(
+                func.lower(jobs.c.name).contains(wanted, autoescape=True),
+                func.lower(jobs.c.url).contains(wanted, autoescape=True),
+            )
+        )
+    if before is not None:
+        created_at, job_id = before
+        query = query.where(
+            or_(jobs.c.created_at < created_at, and_(jobs.c.created_at == created_at, jobs.c.id < job_id))
+        )
+    query = query.order_by(jobs.c.created_at.desc(), jobs.c.id.desc()).limit(limit)
+    return [_job(row) for row in fetch(connection, query, {})]
+
+
+def count_by_status(connection: Connection) -> dict[str, int]:
+    """How many jobs there are of each status, deleted ones left out."""
+    query = select(jobs.c.status, func.count()).where(jobs.c.status != JobStatus.DELETED).group_by(jobs.c.status)
+    return dict(fetch(connection, query, {}))
+
+
+def lock(connection: Connection, job_ids: Sequence[str]) -> dict[str, Job]:
+    """The jobs by id, deleted ones too, held until the transaction ends. A job another node holds is left out."""
+    wanted = batch(connection.dialect.name, {"id": jobs.c.id.type}, "wanted")
+    query = lock_rows(select(*_ALL).where(jobs.c.id.in_(select(wanted.c.id))))
+    return {row[0]: _job(row) for row in fetch(connection, query, pack([[job_id] for job_id in job_ids]))}
+
+
+def save_states(connection: Connection, changed: Sequence[Job], seen: Mapping[str, Instant | None]) -> int:
+    """Write the engine's part of jobs that were locked in this transaction; how many rows it met.
+
+    `seen` has the `next_run_at` each was locked with: the compare of the compare-and-set. A job whose
+    schedule has no slot left becomes `completed` through its status.
+    """
+    columns = {"id": jobs.c.id.type, "seen_version": Integer(), "seen_next_run_at": jobs.c.next_run_at.type}
+    columns |= columns_of((jobs.c.status, *_STATE))
+    rows = batch(connection.dialect.name, columns)
+    statement = (
+        update(jobs)
+        .values({column: rows.c[column.name] for column in (jobs.c.status, *_STATE)})
+        .where(
+            jobs.c.id == rows.c.id,
+            jobs.c.version == rows.c.seen_version,
+            jobs.c.next_run_at.is_not_distinct_from(rows.c.seen_next_run_at),
+        )
+    )
+    packed = pack([[job.id, job.version, seen[job.id], job.status, *_state_values(job.state)] for job in changed])
+    return connection.execute(statement, packed).rowcount
+
+
+def definitions(connection: Connection, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Definition]:
+    """What jobs were at earlier versions, by (job id, version)."""
+    keys = batch(connection.dialect.name, columns_of((job_versions.c.job_id, job_versions.c.version)), "wanted")
+    query = select(job_versions.c.job_id, job_versions.c.version, job_versions.c.definition).where(
+        job_versions.c.job_id == keys.c.job_id, job_versions.c.version == keys.c.version
+    )
+    rows = fetch(connection, query, pack([list(key) for key in wanted]))
+    return {(job_id, version): Definition.from_json(orjson.loads(raw)) for job_id, version, raw in rows}
+
+
+def overdue(connection: Connection, *, before: Instant, limit: int) -> list[tuple[str, Instant]]:
+    """(id, next_run_at) of jobs due before the instant, oldest first.
+
+    A job whose slot waits for its own active run is left out: the end of that run brings it back.
+    """
+    waits = and_(
+        jobs.c.overlap != Overlap.ALLOW, jobs.c.active_run_id.is_not(None), jobs.c.next_run_at <= jobs.c.active_since
+    )
+    query = (
+        select(jobs.c.id, jobs.c.next_run_at)
+        .where(jobs.c.next_run_at < before, or_(jobs.c.active_since.is_(None), ~waits))
+        .order_by(jobs.c.next_run_at)
+        .limit(limit)
+    )
+    return [(job_id, due) for job_id, due in fetch(connection, query, {})]
+
+
+def due_page(
+    connection: Connection, *, after: tuple[Instant, str], until: Instant, limit: int
+) -> list[tuple[str, Instant]]:
+    """(id, next_run_at) of jobs due up to `until`, in that order, from the one after `after` (next_run_at, id) on."""
+    due, job_id = after
+    query = (
+        select(jobs.c.id, jobs.c.next_run_at)
+        .where(
+            jobs.c.next_run_at >= due,
+            jobs.c.next_run_at <= until,
+            or_(jobs.c.next_run_at > due, jobs.c.id > job_id),
+        )
+        .order_by(jobs.c.next_run_at, jobs.c.id)
+        .limit(limit)
+    )
+    return [(found, instant) for found, instant in fetch(connection, query, {})]
+
+
+def ids_page(connection: Connection, after: str, limit: int) -> list[str]:
+    """Ids of all jobs, deleted ones too, in order, from the one after `after` on."""
+    query = select(jobs.c.id).where(jobs.c.id > after).order_by(jobs.c.id).limit(limit)
+    return [row[0] for row in fetch(connection, query, {})]
+
+
+def cron_jobs_due_after(connection: Connection, *, after_id: str, now: Instant, limit: int) -> list[Job]:
+    """Active cron jobs whose next slot is still to come, by id: those that changed zone data may move."""
+    query: Select[Any] = (
+        select(*_ALL)
+        .where(jobs.c.id > after_id, jobs.c.schedule_kind == "cron", jobs.c.next_run_at > now)
+        .order_by(jobs.c.id)
+        .limit(limit)
+    )
+    return [_job(row) for row in fetch(connection, query, {})]
+
+
+def _insert_version(connection: Connection, job: Job) -> None:
+    schedule = job.schedule
+    connection.execute(
+        job_versions.insert(),
+        {
+            "job_id": job.id,
+            "version": job.version,
+            "team_id": job.team_id,
+            "status": job.status,
+            "schedule": orjson.dumps(
+                {
+                    "kind": schedule.kind,
+                    "cron": schedule.cron,
+                    "every_ms": schedule.every_ms,
+                    "at": schedule.at,
+                    "timezone": schedule.timezone,
+                    "overlap": job.overlap,
+                    "catchup": job.catchup,
+                    "catchup_window_seconds": job.catchup_window_seconds,
+                    "on_lost": job.on_lost,
+                }
+            ).decode(),
+            "definition": orjson.dumps(job.definition.to_json()).decode(),
+            "created_at": job.updated_at,
+        },
+    )
+
+
+def _user_values(job: Job) -> dict[str, Any]:
+    definition, schedule = job.definition, job.schedule
+    return {
+        "team_id": job.team_id,
+        "version": job.version,
+        "status": job.status,
+        "name": job.name,
+        "schedule": job.schedule_text,
+        "schedule_kind": schedule.kind,
+        "schedule_cron": schedule.cron,
+        "schedule_every_ms": schedule.every_ms,
+        "schedule_at": schedule.at,
+        "timezone": schedule.timezone,
+        "method": definition.method,
+        "url": definition.url,
+        "headers": orjson.dumps(definition.headers).decode(),
+        "body": definition.body,
+        "timeout_seconds": definition.timeout_seconds,
+        "retry_attempts": definition.retry.attempts,
+        "retry_backoff": definition.retry.backoff,
+        "retry_delay_seconds": definition.retry.delay_seconds,
+        "success": orjson.dumps(definition.to_json()["success"]).decode(),
+        "overlap": job.overlap,
+        "catchup": job.catchup,
+        "catchup_window_seconds": job.catchup_window_seconds,
+        "on_lost": job.on_lost,
+        "notify": orjson.dumps(job.notify).decode(),
+        "tags": orjson.dumps(job.tags).decode(),
+        "warnings": orjson.dumps(job.warnings).decode(),
+        "created_at": job.created_at,
+        "updated_at": job.updated_at,
+    }
+
+
+def _state_values(state: JobState) -> list[Any]:
+    last = state.last_run
+    return [
+        state.next_run_at,
+        state.active_run_id,
+        state.active_since,
+        state.queued_run_id,
+        state.succeeded,
+        state.failed,
+        state.skipped,
+        state.consecutive_failures,
+        state.duration_ms_total,
+        *((last.id, last.status, last.scheduled_for, last.finished_at) if last else (None,) * 4),
+    ]
+
+
+def _job(row: Sequence[Any]) -> Job:
+    own, rest = row[:_N_OWN], row[_N_OWN:]
+    schedule, rest = rest[:_N_SCHEDULE], rest[_N_SCHEDULE:]
+    definition, state = rest[:_N_DEFINITION], rest[_N_DEFINITION:]
+    job_id, team_id, version, status, name, text, overlap, catchup, window, on_lost, notify, tags, warnings, *times = (
+        own
+    )
+    return Job(
+        id=job_id,
+        team_id=team_id,
+        version=version,
+        status=status,
+        name=name,
+        schedule_text=text,
+        schedule=Schedule(*schedule),
+        definition=_definition(definition),
+        overlap=overlap,
+        catchup=catchup,
+        catchup_window_seconds=window,
+        on_lost=on_lost,
+        notify=orjson.loads(notify),
+        tags=tuple(orjson.loads(tags)),
+        warnings=tuple(orjson.loads(warnings)),
+        state=_state(state),
+        created_at=times[0],
+        updated_at=times[1],
+    )
+
+
+def _state(values: Sequence[Any]) -> JobState:
+    state = JobState(*values[:9])
+    if values[9] is not None:
+        state.last_run = LastRun(*values[9:])
+    return state
+
+
+def _definition(values: Sequence[Any]) -> Definition:
+    method, url, headers, body, timeout, attempts, backoff, delay, success = values
+    status, contains, not_contains = orjson.loads(success)
+    return Definition(
+        method=method,
+        url=url,
+        headers=tuple((name, value) for name, value in orjson.loads(headers)),
+        body=body,
+        timeout_seconds=timeout,
+        retry=RetryPolicy(attempts, backoff, delay),
+        success=SuccessRule(tuple(status), contains, not_contains),
+    )

@@ -1,0 +1,120 @@
+"""API keys and idempotency keys in the ledger.
+
+Owns every query on `api_keys` and `idempotency_keys`. A key's secret is never here, only its hash. Must never decide
+anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Column, Connection, select, update
+
+from zerocron.core.model import Instant
+from zerocron.storage.ledger.dialect import batch, columns_of, fetch, pack
+from zerocron.storage.ledger.tables import api_keys, idempotency_keys
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key as it is kept: `secret_hash` is the SHA-256 of the secret, in hex."""
+
+    id: str
+    team_id: str
+    name: str
+    secret_hash: str
+    created_at: Instant
+    last_used_at: Instant | None = None
+    revoked_at: Instant | None = None
+
+
+_COLUMNS: tuple[Column[Any], ...] = (
+    api_keys.c.id,
+    api_keys.c.team_id,
+    api_keys.c.name,
+    api_keys.c.secret_hash,
+    api_keys.c.created_at,
+    api_keys.c.last_used_at,
+    api_keys.c.revoked_at,
+)
+
+
+def insert(connection: Connection, key: ApiKey) -> None:
+    connection.execute(api_keys.insert(), {column.name: getattr(key, column.name) for column in _COLUMNS})
+
+
+def find(connection: Connection, key_id: str) -> ApiKey | None:
+    """The key by its id, revoked or not."""
+    row = connection.execute(select(*_COLUMNS).where(api_keys.c.id == key_id)).first()
+    return None if row is None else ApiKey(*row)
+
+
+def page(connection: Connection, team_id: str, *, after: str, limit: int) -> list[ApiKey]:
+    """The team's keys that are not revoked, by id."""
+    query = (
+        select(*_COLUMNS)
+        .where(api_keys.c.team_id == team_id, api_keys.c.revoked_at.is_(None), api_keys.c.id > after)
+        .order_by(api_keys.c.id)
+        .limit(limit)
+    )
+    return [ApiKey(*row) for row in fetch(connection, query, {})]
+
+
+def revoke(connection: Connection, team_id: str, key_id: str, now: Instant) -> bool:
+    """False when the team has no such key, or it is revoked already."""
+    statement = (
+        update(api_keys)
+        .where(api_keys.c.id == key_id, api_keys.c.team_id == team_id, api_keys.c.revoked_at.is_(None))
+        .values(revoked_at=now)
+    )
+    return connection.execute(statement).rowcount == 1
+
+
+def save_last_used(connection: Connection, used: Mapping[str, Instant]) -> None:
+    """Record when keys were last used."""
+    rows = batch(connection.dialect.name, columns_of((api_keys.c.id, api_keys.c.last_used_at)))
+    statement = update(api_keys).values(last_used_at=rows.c.last_used_at).where(api_keys.c.id == rows.c.id)
+    connection.execute(statement, pack([list(item) for item in used.items()]))
+
+
+def find_idempotent(connection: Connection, team_id: str, operation: str, key: str) -> tuple[str, str] | None:
+    """(request hash, resource id) of what this key made before; None when it is new."""
+    row = connection.execute(
+        select(idempotency_keys.c.request_hash, idempotency_keys.c.resource_id).where(
+            idempotency_keys.c.team_id == team_id,
+            idempotency_keys.c.operation == operation,
+            idempotency_keys.c.key == key,
+        )
+    ).first()
+    return None if row is None else (row[0], row[1])
+
+
+def remember_idempotent(
+    connection: Connection,
+    *,
+    team_id: str,
+    operation: str,
+    key: str,
+    request_hash: str,
+    resource_id: str,
+    now: Instant,
+) -> None:
+    """Note what the key made, in the transaction that makes it."""
+    connection.execute(
+        idempotency_keys.insert(),
+        {
+            "team_id": team_id,
+            "operation": operation,
+            "key": key,
+            "request_hash": request_hash,
+            "resource_id": resource_id,
+            "created_at": now,
+        },
+    )
+
+
+def forget_idempotent(connection: Connection, before: Instant) -> None:
+    """Drop idempotency keys older than the instant."""
+    connection.execute(idempotency_keys.delete().where(idempotency_keys.c.created_at < before))

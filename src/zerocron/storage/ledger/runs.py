@@ -1,0 +1,185 @@
+"""Runs in the ledger.
+
+Owns every query on `runs`. A run is changed by `move` only, guarded by the status and attempt it was seen with. Must
+never decide anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Column, Connection, and_, func, or_, select, tuple_, update
+
+from zerocron.core.lifecycle import WAITING
+from zerocron.core.model import Instant, Run, RunStatus
+from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, lock_rows, pack
+from zerocron.storage.ledger.tables import RUN_IS_OPEN, runs
+
+COLUMNS: tuple[Column[Any], ...] = (
+    runs.c.id,
+    runs.c.scheduled_for,
+    runs.c.trigger_key,
+    runs.c.job_id,
+    runs.c.team_id,
+    runs.c.job_version,
+    runs.c.triggered_by,
+    runs.c.status,
+    runs.c.reason,
+    runs.c.attempt,
+    runs.c.cause,
+    runs.c.redeliveries,
+    runs.c.retry_at,
+    runs.c.session_id,
+    runs.c.attempt_started_at,
+    runs.c.created_at,
+    runs.c.started_at,
+    runs.c.finished_at,
+    runs.c.count,
+    runs.c.scheduled_until,
+)
+_MOVING: tuple[Column[Any], ...] = (
+    runs.c.status,
+    runs.c.reason,
+    runs.c.attempt,
+    runs.c.cause,
+    runs.c.redeliveries,
+    runs.c.retry_at,
+    runs.c.session_id,
+    runs.c.attempt_started_at,
+    runs.c.started_at,
+    runs.c.finished_at,
+)
+Seen = tuple[str, int]
+"""The status and attempt a run was read with."""
+
+
+def insert(connection: Connection, new: Sequence[Run]) -> int:
+    """New runs; how many were written. A run whose slot has one already raises IntegrityError."""
+    statement = insert_batch(connection.dialect.name, COLUMNS)
+    return connection.execute(statement, pack([_values(run, COLUMNS) for run in new])).rowcount
+
+
+def move(connection: Connection, moved: Sequence[tuple[Run, Seen]]) -> int:
+    """Write the new state of runs that are still as they were seen; how many were."""
+    guard = {"seen_status": runs.c.status.type, "seen_attempt": runs.c.attempt.type}
+    columns = columns_of((runs.c.id, runs.c.scheduled_for)) | guard | columns_of(_MOVING)
+    rows = batch(connection.dialect.name, columns)
+    statement = (
+        update(runs)
+        .values({column: rows.c[column.name] for column in _MOVING})
+        .where(
+            runs.c.id == rows.c.id,
+            runs.c.scheduled_for == rows.c.scheduled_for,
+            runs.c.status == rows.c.seen_status,
+            runs.c.attempt == rows.c.seen_attempt,
+        )
+    )
+    packed = pack([[run.id, run.scheduled_for, *seen, *_values(run, _MOVING)] for run, seen in moved])
+    return connection.execute(statement, packed).rowcount
+
+
+def seen(run: Run) -> Seen:
+    """Remember what a run was before it is changed, for the guard of `move`."""
+    return run.status, run.attempt
+
+
+def lock(connection: Connection, run_ids: Sequence[str]) -> dict[str, Run]:
+    """The runs by id, held until the transaction ends. A run another node holds is left out."""
+    wanted = batch(connection.dialect.name, {"id": runs.c.id.type}, "wanted")
+    query = lock_rows(select(*COLUMNS).where(runs.c.id.in_(select(wanted.c.id))))
+    return {row[0]: Run(*row) for row in fetch(connection, query, pack([[run_id] for run_id in run_ids]))}
+
+
+def lock_waiting_of_job(connection: Connection, job_id: str) -> list[Run]:
+    """The queued and retrying runs of a job, held until the transaction ends."""
+    query = lock_rows(select(*COLUMNS).where(runs.c.job_id == job_id, RUN_IS_OPEN, runs.c.status.in_(sorted(WAITING))))
+    return [Run(*row) for row in fetch(connection, query, {})]
+
+
+def lock_running_of_sessions(connection: Connection, session_ids: Sequence[str], limit: int) -> list[Run]:
+    """Running runs that belong to these sessions, held until the transaction ends."""
+    query = lock_rows(
+        select(*COLUMNS)
+        .where(
+            RUN_IS_OPEN,
+            runs.c.status == RunStatus.RUNNING,
+            runs.c.session_id.in_(session_ids),
+        )
+        .limit(limit)
+    )
+    return [Run(*row) for row in fetch(connection, query, {})]
+
+
+def get(connection: Connection, team_id: str, run_id: str) -> Run | None:
+    """The run, unless there is none or it is another team's."""
+    row = connection.execute(select(*COLUMNS).where(runs.c.id == run_id, runs.c.team_id == team_id)).first()
+    return None if row is None else Run(*row)
+
+
+def page_of_job(
+    connection: Connection,
+    job_id: str,
+    *,
+    status: str | None,
+    before: tuple[Instant, str] | None,
+    limit: int,
+) -> list[Run]:
+    """Runs of a job, latest slot first, from the one after `before` (scheduled_for, trigger_key) on."""
+    query = select(*COLUMNS).where(runs.c.job_id == job_id)
+    if status is not None:
+        query = query.where(runs.c.status == status)
+    if before is not None:
+        scheduled_for, trigger_key = before
+        query = query.where(
+            or_(
+                runs.c.scheduled_for < scheduled_for,
+                and_(runs.c.scheduled_for == scheduled_for, runs.c.trigger_key < trigger_key),
+            )
+        )
+    query = query.order_by(runs.c.scheduled_for.desc(), runs.c.trigger_key.desc()).limit(limit)
+    return [Run(*row) for row in fetch(connection, query, {})]
+
+
+def due(connection: Connection, *, until: Instant, limit: int) -> list[tuple[str, Instant]]:
+    """(id, retry_at) of waiting runs due up to the instant, oldest first."""
+    query = select(runs.c.id, runs.c.retry_at).where(runs.c.retry_at <= until).order_by(runs.c.retry_at).limit(limit)
+    return [(run_id, instant) for run_id, instant in fetch(connection, query, {})]
+
+
+def count_open(connection: Connection) -> dict[str, int]:
+    """How many runs there are of each open status."""
+    query = select(runs.c.status, func.count()).where(RUN_IS_OPEN).group_by(runs.c.status)
+    return dict(fetch(connection, query, {}))
+
+
+def oldest_kept(connection: Connection, job_id: str, keep: int) -> Instant | None:
+    """The slot of the `keep`-th newest run of a job; None when it has fewer."""
+    query = select(runs.c.scheduled_for).where(runs.c.job_id == job_id)
+    found: Instant | None = connection.scalar(query.order_by(runs.c.scheduled_for.desc()).offset(keep - 1).limit(1))
+    return found
+
+
+def oldest(connection: Connection, job_id: str) -> Instant | None:
+    """The earliest slot a job has a run of; None when it has none."""
+    found: Instant | None = connection.scalar(select(func.min(runs.c.scheduled_for)).where(runs.c.job_id == job_id))
+    return found
+
+
+def delete_of_job(connection: Connection, job_id: str, *, before: Instant, limit: int) -> list[tuple[str, Instant]]:
+    """Remove finished runs of a job scheduled before the instant; the keys of those removed, at most `limit`."""
+    chosen = (
+        select(runs.c.id, runs.c.scheduled_for)
+        .where(runs.c.job_id == job_id, runs.c.scheduled_for < before, runs.c.finished_at.is_not(None))
+        .limit(limit)
+    )
+    found = [(run_id, slot) for run_id, slot in fetch(connection, chosen, {})]
+    if found:
+        rows = batch(connection.dialect.name, columns_of((runs.c.id, runs.c.scheduled_for)))
+        doomed = select(rows.c.id, rows.c.scheduled_for)
+        connection.execute(runs.delete().where(tuple_(runs.c.id, runs.c.scheduled_for).in_(doomed)), pack(found))
+    return found
+
+
+def _values(run: Run, columns: Sequence[Column[Any]]) -> list[Any]:
+    return [getattr(run, column.name) for column in columns]

@@ -1,0 +1,23 @@
+"""How far ahead the timetable looks.
+
+Owns the one rule that keeps the index small: members due beyond the horizon stay in the ledger, and the sweep brings
+them when they come near.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from zerocron.core.model import Instant
+from zerocron.storage.timetable.contract import Timetable
+
+HORIZON_MS = 120_000
+
+
+async def put_near(timetable: Timetable, due: Mapping[str, Instant], now: Instant) -> None:
+    """Put the members due within the horizon; forget the others, whose old instants no longer hold."""
+    near = {member: instant for member, instant in due.items() if instant <= now + HORIZON_MS}
+    if near:
+        await timetable.put(near)
+    if len(near) < len(due):
+        await timetable.drop([member for member in due if member not in near])
