@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import aiohttp
@@ -49,6 +50,16 @@ def failure_of(outcome: Outcome, kind: str) -> Failure:
     assert outcome.failure.kind == kind, outcome.failure
     assert outcome.failure.message.endswith(".")
     return outcome.failure
+
+
+async def until(condition: Callable[[], bool], timeout: float = 3.0) -> None:
+    """For what tells nobody when it happens: look every few milliseconds, up to a deadline."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(timeout):
+        while not condition():
+            moment = loop.create_future()
+            loop.call_later(0.005, moment.set_result, None)
+            await moment
 
 
 class Names:

@@ -133,6 +133,11 @@ def test_an_inner_bomb_that_decodes_to_nothing_stops_too() -> None:
     assert not ended or body.decode_error is not None
 
 
+def test_an_inner_stage_is_capped_although_nothing_comes_out_of_it() -> None:
+    body, ended = read(gzip.compress(gzip.compress(b"") + bytes(2 * CAP)), "gzip, gzip")
+    assert (body.content, body.truncated, ended) == (b"", True, False)
+
+
 async def test_a_body_beyond_the_cap_is_cut_and_not_drained(outbound: Outbound, target: Target) -> None:
     answer = response_of(await outbound.send(request(target.url + "/huge/1000000000")))
     assert (answer.status, len(answer.body), answer.truncated) == (200, CAP, True)

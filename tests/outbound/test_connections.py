@@ -75,7 +75,7 @@ async def test_an_answer_nobody_asked_for_is_not_given_to_the_next(outbound: Out
     (connection,) = target.open
     assert connection.transport is not None
     connection.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray")
-    await target.wait_for(lambda: not target.open)
+    await target.wait_for(lambda: not target.open, timeout=1.0)  # well before it would be let go as idle
     assert response_of(await outbound.send(request(target.url + "/ok"))).body == b"ok"
 
 

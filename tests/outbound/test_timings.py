@@ -23,7 +23,7 @@ async def test_the_phases_of_a_first_request_by_name(
     assert timings.first_byte is not None
     assert 0 < timings.dns < 1000
     assert 0 < timings.connect < 1000
-    assert timings.dns + timings.connect + 50 <= timings.first_byte <= timings.total < 3000
+    assert timings.dns + timings.connect + 45 <= timings.first_byte <= timings.total < 3000
 
 
 async def test_a_literal_has_no_look_up(outbound: Outbound, target: Target) -> None:

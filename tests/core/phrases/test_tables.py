@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from tests.core.phrases.expectations import CODES, outcome, same, word_examples
 
+from zerocron.core.phrases import meaning as m
 from zerocron.core.phrases.api import LANGUAGES, scan
-from zerocron.core.phrases.grammar import Grammar, Row, Scan
+from zerocron.core.phrases.grammar import Grammar, Row, Scan, Words
+from zerocron.core.phrases.language import Language
 from zerocron.core.phrases.tokens import Token, tokenize
 
 
@@ -67,6 +70,37 @@ def _needed(grammar: Grammar, row: Row) -> bool:
 
 def _pieces(grammar: Grammar, tokens: list[Token]) -> str:
     return repr(scan(Scan(grammar, tokens)))
+
+
+def _red(code: str) -> list[str]:
+    examples = [example for row in LANGUAGES[code].rows for example in row.examples]
+    pairs = [tuple(example.split(" => ")) for example in examples]
+    pairs += [pair for words in LANGUAGES[code].words for pair in word_examples(words)]
+    return [phrase for phrase, wanted in pairs if not same(outcome(phrase, code), wanted)]
+
+
+def _with(words: tuple[Words, ...], rows: tuple[Row, ...]) -> Language:
+    return replace(LANGUAGES["en"], words=words, rows=rows, grammar=Grammar(words, rows))
+
+
+def test_a_wrong_row_turns_an_example_red(monkeypatch: pytest.MonkeyPatch) -> None:
+    english = LANGUAGES["en"]
+    rows = tuple(
+        replace(row, build=lambda hour: m.spoken(hour, 20)) if row.pattern == "quarter past HOUR" else row
+        for row in english.rows
+    )
+    monkeypatch.setitem(LANGUAGES, "en", _with(english.words, rows))
+    assert _red("en") == ["quarter past 8 every day"]
+
+
+def test_a_wrong_word_turns_an_example_red(monkeypatch: pytest.MonkeyPatch) -> None:
+    english = LANGUAGES["en"]
+    assert _red("en") == []
+    days = english.words[0]
+    swapped = {**days.spellings, 3: days.spellings[4], 4: days.spellings[3]}
+    words = (replace(days, spellings=swapped), *english.words[1:])
+    monkeypatch.setitem(LANGUAGES, "en", _with(words, english.rows))
+    assert "7pm every thursday" in _red("en")
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -109,7 +109,7 @@ def test_days_match_a_search_of_every_day(meaning: Meaning, year: int) -> None:
 @settings(max_examples=100, deadline=None)
 @given(meanings(), st.integers(0, 20_000))
 def test_cronsim_agrees_where_it_is_right(meaning: Meaning, day: int) -> None:
-    """UTC. Left out: what cronsim refuses (wrapping ranges, nW), and ranges with a step, which it misreads for one value."""
+    """UTC. Left out: what cronsim refuses (wrapping ranges, nW) or misreads (a range of one value with a step)."""
     start = datetime(1990, 1, 1, tzinfo=UTC) + timedelta(days=day)
     text = meaning.text.upper()
     assume(not re.search(r"-[A-Z0-9]+/", text))

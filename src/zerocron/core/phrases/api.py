@@ -82,8 +82,7 @@ def read(text: str, *, language: str | None = None, timezone: str = "UTC", now: 
     if len({(one.what, one.zone) for one in plans}) > 1:
         raise _not_understood(chosen[0].language, Refused("two_languages", ideas=[one.what for one in plans]))
     if not plans:
-        assert chosen[0].refused is not None, "an attempt has a plan or a refusal"
-        raise _not_understood(chosen[0].language, chosen[0].refused)
+        raise _all_refused([attempt for attempt in chosen if attempt.refused])
     return _reading(chosen[0], plans[0])
 
 
@@ -101,6 +100,20 @@ def describe_interval(every_ms: int, language: str) -> str:
 def describe_instant(at: int, timezone: str, language: str) -> str:
     """Words for one instant, on the clocks of the zone."""
     return describe.instant_words(at, timezone, _speaker(language).speech)
+
+
+def _all_refused(attempts: list[_Attempt]) -> NotUnderstood:
+    """The refusal of the first language, with what the others that know the phrase would propose ("9h")."""
+    refusals = [_not_understood(one.language, one.refused) for one in attempts if one.refused is not None]
+    first, *others = refusals
+    if attempts[0].rank[0] > 0:
+        mixed = [
+            *first.suggestions[:2],
+            *(s for other in others for s in other.suggestions[:1]),
+            *first.suggestions[2:],
+        ]
+        first.suggestions = tuple(dict.fromkeys(mixed))[:_MOST_SUGGESTIONS]
+    return first
 
 
 # ---- steps ---------------------------------------------------------------------------------------------------------
@@ -163,7 +176,7 @@ def _attempt(table: Language, tokens: list[Token], timezone: str, now: int) -> _
 def _read_with(
     table: Language, tokens: list[Token], corrections: tuple[tuple[str, str], ...], timezone: str, now: int
 ) -> _Attempt:
-    """Rank: 4 read, 3 refused with a reason, 2 and 1 the same with corrections, 0 lost at a word, the later the better."""
+    """Rank: 4 read, 3 refused with a reason, 2 and 1 the same with slips, 0 lost at a word: the later the better."""
     pieces, lost = scan(Scan(table.grammar, tokens))
     slips = 2 if corrections else 0
     refusing = any(hasattr(piece, "reason") for piece in pieces)
@@ -186,7 +199,8 @@ def scan(phrase: Scan) -> tuple[list[Any], int]:
         elif filler := phrase.find("FILLER", at):
             at = filler.end
         elif pieces and not loose and (mark := phrase.find("SEP", at)):
-            at, loose = mark.end, True
+            # "y el 15": the article that a list may repeat belongs to what follows, if that begins a new piece
+            at, loose = (at + 1 if phrase.find("CLAUSE", at + 1) else mark.end), True
         else:
             break
     return flat(pieces), at - loose if at == len(phrase.tokens) else at

@@ -181,7 +181,7 @@ def _days(fields: Fields, speech: Speech, *, leading: bool) -> str | None:
         return None
     of = speech.of_month
     if fields.months != ALL_MONTHS:
-        of = speech.of_months.format(_months(fields, speech))
+        of = _of_months(fields, speech)
     if fields.dates != ALL_DAYS:
         dates = _dates(fields.dates, speech)
         return dates and speech.dates.format(dates, of)
@@ -192,6 +192,13 @@ def _days(fields: Fields, speech: Speech, *, leading: bool) -> str | None:
     return " ".join(piece for piece in (week, months) if piece)
 
 
+def _of_months(fields: Fields, speech: Speech) -> str:
+    months = _months(fields, speech)
+    if min(fields.dates) > 0 and fields.dates != ALL_DAYS:
+        return speech.dates_of_months.format(months)
+    return (speech.of_vowel if speech.of_vowel and months[0] in "ao" else speech.of_months).format(months)
+
+
 def _months(fields: Fields, speech: Speech) -> str:
     return joined([speech.months[month - 1] for month in sorted(fields.months)], speech)
 
@@ -199,6 +206,8 @@ def _months(fields: Fields, speech: Speech) -> str:
 def _weekdays(days: frozenset[int], speech: Speech, *, leading: bool) -> str:
     if days == ALL_WEEKDAYS:
         return speech.every_day if leading else ""
+    if days == frozenset(range(1, 6)) and speech.workdays[0]:
+        return speech.workdays[0 if leading else 1]
     starts = [day for day in days if (day - 1) % 7 not in days]
     if len(days) > 2 and len(starts) == 1:
         first, last = starts[0], (starts[0] + len(days) - 1) % 7

@@ -198,6 +198,16 @@ WORDS: Final = (
     Words("CITY", zones.CITIES, "every day at 9:00 {} time => 0 9 * * * @ {}"),
     Words("ABBREVIATION", zones.ABBREVIATIONS, "every day at 9am {} => no zone_abbreviation"),
     Words(
+        "ABBREVIATION",
+        {
+            "America/New_York": "et | eastern time",
+            "America/Chicago": "ct | central time",
+            "America/Denver": "mt | mountain time",
+            "America/Los_Angeles": "pt | pacific time",
+        },
+        "every day at 9am {} => no zone_abbreviation",
+    ),
+    Words(
         "FILLER",
         {
             1: "run | runs | fire | execute | trigger | start | please | only | just | exactly | always | synchronized | o"
@@ -236,7 +246,7 @@ _UNDERSTOOD = (
     row("DATE_ITEM", "ORD (to|through|-) [the] ORD", m.date_span, "1st to 3rd of the month => 0 0 1-3 * *"),
     row("DATE_ITEM", "last day", m.give(m.only(LAST)), "1st and last day of the month => 0 0 1,L * *"),
     row("DATESET", "DATE_ITEM+", m.union, "on the 1st and the 15th of the month => 0 0 1,15 * *"),
-    row("NUMBER_ITEM", "INT !am !pm !a !p !h", m.only, "december 24, 25, 9am => 0 9 24,25 12 *"),
+    row("NUMBER_ITEM", "INT !am !pm !a !p !h", m.date_number, "december 24, 25, 9am => 0 9 24,25 12 *"),
     row("NUMBER_ITEM", "INT (to|through|-) INT", m.date_span, "on days 1-3 => 0 0 1-3 * *"),
     row("NUMBERS", "NUMBER_ITEM+", m.union, "on days 1, 8 and 15 => 0 0 1,8,15 * *"),
     row("MONTHS", "MONTH", m.only, "weekdays in march => 0 0 * 3 1-5"),
@@ -249,12 +259,13 @@ _UNDERSTOOD = (
     row("HOUR", "NUM", m.bare_hour, "every day at 8 => 0 8 * * *"),
     row("HOUR", "NUM o'clock", m.bare_hour, "every day at 8 o'clock => 0 8 * * *"),
     row("EXACT", "CLOCK", m.clock, "every day at 8:30 => 30 8 * * *"),
+    row("EXACT", "DECIMAL", m.dotted, "every day at 9.30 => 30 9 * * *"),
     row("EXACT", "NAMED", m.same, "every day at noon => 0 12 * * *"),
     row("EXACT", "half past HOUR", lambda h: m.spoken(h, 30), "half past 8 every day => 30 8 * * *"),
     row("EXACT", "quarter past HOUR", lambda h: m.spoken(h, 15), "quarter past 8 every day => 15 8 * * *"),
-    row("EXACT", "quarter to HOUR", lambda h: m.spoken(h, -15), "quarter to 8 every day => 45 7 * * *"),
+    row("EXACT", "quarter to (HOUR|NAMED)", lambda h: m.spoken(h, -15), "quarter to 8 every day => 45 7 * * *", "quarter to midnight every day => 45 23 * * *"),
     row("EXACT", "NUM [minutes] (past|after) HOUR", lambda n, h: m.spoken(h, n), "at 5 after 4, everyday => 5 4 * * *"),
-    row("EXACT", "NUM minutes to HOUR", lambda n, h: m.spoken(h, -n), "every day at 10 minutes to 4 => 50 3 * * *"),
+    row("EXACT", "NUM minutes to (HOUR|NAMED)", lambda n, h: m.spoken(h, -n), "every day at 10 minutes to 4 => 50 3 * * *"),
     row("TIME", "EXACT", m.same, "9:30 every day => 30 9 * * *"),
     row("TIME", "(EXACT|HOUR) PART", m.in_part, "9:30 pm every day => 30 21 * * *", "every day 9 am => 0 9 * * *"),
     row("AT_TIME", "(TIME|HOUR)", m.same, "every day at 9 => 0 9 * * *"),
@@ -278,8 +289,8 @@ _UNDERSTOOD = (
     clause("monthly", m.give(m.every(1, "month")), "monthly => 0 0 1 * *"),
     clause("quarterly", m.give(m.every(1, "quarter")), "quarterly => 0 0 1 1,4,7,10 *"),
     clause("(yearly|annually)", m.give(m.every(1, "year")), "yearly => 0 0 1 1 *"),
-    clause("(nightly|every night)", m.give(m.PartOfDay("night")), "nightly at 2am => 0 2 * * *"),
-    clause("(every|each) TIME_OF_DAY", m.PartOfDay, "every evening at 8 => 0 20 * * *", "every morning => no which_hour"),
+    clause("nightly", m.give(m.each("night")), "nightly at 2am => 0 2 * * *"),
+    clause("(every|each) TIME_OF_DAY", m.each, "every evening at 8 => 0 20 * * *", "every morning => no which_hour"),
     clause("fortnightly", m.give(m.every(2, "week")), "fortnightly => every 1209600 s"),
     clause("every fortnight", m.give(m.every(2, "week")), "every fortnight => every 1209600 s"),
     clause("once (a|an|per|each|every) UNIT", lambda u: m.Count(1, u), "once a day at 8am => 0 8 * * *"),
@@ -340,6 +351,9 @@ _UNDERSTOOD = (
     row("TIMES", "TIME+", m.same, "9am and 5pm every day => 0 9,17 * * *"),
     clause("TIMES", m.Clock, "7pm every thursday => 0 19 * * 4"),
     clause("PART", m.PartOfDay, "at night every day at 10:30 => 30 22 * * *"),
+    clause("on the hour", m.give(m.minutes([0])), "every 2 hours on the hour => 0 */2 * * *"),
+    clause("on the half hour", m.give(m.minutes([30])), "every hour on the half hour => 30 * * * *"),
+    clause("at : NUM", lambda n: m.minutes([n]), "every hour at :15 => 15 * * * *"),
     clause("at (minute|minutes) NUM_LIST", m.minutes, "every 12 hours at minute 50 => 50 */12 * * *"),
     row("NUM_LIST", "NUM+", m.same, "every hour at minutes 5 and 35 => 5,35 * * * *"),
     clause(
@@ -366,6 +380,7 @@ _UNDERSTOOD = (
     clause("in NUM UNIT", m.after, "in 20 minutes => at 2026-11-29T12:20Z", "in 2 days at 9am => at 2026-12-01T09:00Z"),
     clause("NUM UNIT from now", m.after, "20 minutes from now => at 2026-11-29T12:20Z"),
     clause("in (a|an) UNIT", lambda unit: m.after(1, unit), "in an hour => at 2026-11-29T13:00Z"),
+    clause("DATE t CLOCK", m.iso, "2027-01-01T09:00:00Z => at 2027-01-01T09:00Z @ UTC"),
     clause("[on] DATE", m.on_date, "2027-01-01 09:00 => at 2027-01-01T09:00Z"),
     clause(
         "[on] [the] (ORD|INT) [of] MONTH [,] INT",
@@ -373,7 +388,7 @@ _UNDERSTOOD = (
         "on 3 March 2027 at 10:00 => at 2027-03-03T10:00Z",
         "3 march 2012 => no past",
     ),
-    clause("[on] MONTH [the] (ORD|INT) [,] INT", m.month_day_year, "march 3rd, 2027 => at 2027-03-03T00:00Z"),
+    clause("[on] MONTH [the] (ORD|INT) [,] INT", m.month_day_year, "march 3rd, 2027 => at 2027-03-03T00:00Z", "march 3, 2027 => at 2027-03-03T00:00Z"),
 )
 
 _REFUSED = (
@@ -449,6 +464,7 @@ MESSAGES: Final = {
     "from_end": "Days cannot be counted back from the end of the month, except the last one.",
     "day_of_year": "Say in which month.",
     "exception": "Exceptions can only be weekdays, as in “every day except on weekends”.",
+    "start_unclear": "From that time on each day, or all day long counted from it? Choose one.",
     "bounded": "A schedule has no first or last date; pause or delete the job instead.",
     "next_day": "“This” and “next” mean different days to different people: name the date for one run, or say “every”.",
     "holiday": "Holidays are unknown here.",
@@ -508,6 +524,7 @@ EN: Final = language(
         last_weekday="the last weekday",
         of_month="of the month",
         of_months="of {}",
+        dates_of_months="of {}",
         nth="on the {} {} {}",
         orders=("first", "second", "third", "fourth", "fifth", "last"),
         nth_days=("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"),
@@ -526,6 +543,7 @@ EN: Final = language(
         hour_only="{:02}:00",
         hour_minute="{:02}:{:02}",
         instant="{} {} ({})",
+        workdays=("every weekday", "on weekdays"),
         instant_date="on {day} {month} {year}",
     ),
 )

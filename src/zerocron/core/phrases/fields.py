@@ -101,7 +101,7 @@ def write(fields: Fields) -> str:
         _text(fields.minutes, 0, 59, stars=fields.wild),
         _text(fields.hours, 0, 23, stars=fields.wild),
         _dates_text(fields.dates),
-        "*" if fields.months == ALL_MONTHS else _text(fields.months, 1, 12, stars=False),
+        "*" if fields.months == ALL_MONTHS else _runs(sorted(fields.months)),
         _week_text(fields),
     ]
     if fields.seconds != {0}:

@@ -26,8 +26,8 @@ from typing import Any, Final
 
 from .tokens import Token, tokenize
 
-# An example is "a phrase => what it must become": a cron expression, `every 5400 s`, `at 2026-11-30T09:00Z` or `no reason`;
-# `@ Europe/Paris` behind it is the zone that the phrase sets. tests/core/phrases/ runs every one.
+# An example is "a phrase => what it must become": a cron expression, `every 5400 s`, `at 2026-11-30T09:00Z` or
+# `no reason`; `@ Europe/Paris` behind it is the zone that the phrase sets. tests/core/phrases/ runs every one.
 
 _TOKEN_KINDS: Final = {
     "INT": "int",

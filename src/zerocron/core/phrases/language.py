@@ -36,6 +36,7 @@ class Speech:
     last_weekday: str
     of_month: str  # when no month is named
     of_months: str  # "of {months}"
+    dates_of_months: str  # the same behind dates
     nth: str  # "on {orders} {days} {of}"
     orders: tuple[str, ...]  # first to fifth, then last
     nth_days: tuple[str, ...]
@@ -51,6 +52,8 @@ class Speech:
     instant: str  # "on {date} {at} ({zone})"
     instant_date: str
     first_day: str = "1"
+    workdays: tuple[str, str] = ("", "")  # Monday to Friday, leading and behind a rhythm, where there is a clear word
+    of_vowel: str = ""  # of_months before a vowel, where it changes
     long_days: tuple[int, ...] = ()  # numbers of days that mean something else in the language
     decimal_mark: str = "."
 

@@ -159,6 +159,7 @@ class No:
     unit: Unit | None = None
     days: frozenset[int] = frozenset()
     zone: str = ""
+    instead: tuple[Any, ...] = ()  # pieces that may have been meant in its place
 
 
 _Day = Days | Except | Nth | Dates | Months
@@ -223,6 +224,12 @@ def no_unit(reason: str) -> Callable[[Unit], No]:
     return lambda unit: No(reason, unit=unit)
 
 
+def hours_or_minutes(first: int, second: int) -> No:
+    """Spanish "a las 8 y 20" is 8:20 or 8:00 and 20:00."""
+    instead = (Clock((Time(first, second),)), Clock((Time(first), Time(second))))
+    return No("ambiguous_minutes", instead=instead)
+
+
 def no_zone(name: str) -> No:
     return No("zone_abbreviation", zone=name)
 
@@ -257,9 +264,20 @@ def clock(text: str) -> Time:
     return Time(hour, minute, second[0] if second else 0)
 
 
+def dotted(text: str) -> Time | None:
+    """`9.30`: a time only with two digits behind the dot."""
+    hour, _, minute = text.partition(".")
+    return Time(int(hour[:4]), int(minute)) if len(minute) == 2 else None
+
+
 def in_part(time: Time, part: Part) -> Time | None:
     """9 in the evening; None when the part of the day was already said."""
     return None if time.part else replace(time, part=part)
+
+
+def each(part: Part) -> tuple[Piece, ...]:
+    """Every morning is every day, in the morning."""
+    return (Every(Decimal(1), "day"), PartOfDay(part))
 
 
 def number_in_part(hour: int, part: Part) -> Time:
@@ -272,11 +290,11 @@ def bare_hour(hour: int) -> Time:
 
 def spoken(hour: Time, minutes: int) -> Time | None:
     """Half past eight, ten to nine: minutes are counted from a full hour, backwards when negative."""
-    if hour.minute or hour.second:
-        return None
     total = hour.hour * 60 + minutes
+    if hour.hour == 0 and -60 < minutes < 0:  # ten to midnight
+        total += 24 * 60
     if total < 0:
-        total += 24 * 60 if hour.hour == 0 else 0
+        return None
     return replace(hour, hour=total // 60, minute=total % 60, form="clock")
 
 
@@ -299,6 +317,11 @@ def day_span(first: int, last: int) -> frozenset[int]:
 
 def month_span(first: int, last: int) -> frozenset[int]:
     return span(first, last, 12, 1)
+
+
+def date_number(value: int) -> frozenset[int] | None:
+    """A day of the month, right or wrong; a year is none."""
+    return only(value) if value < 100 else None
 
 
 def date_span(first: int, last: int) -> frozenset[int] | None:
@@ -358,6 +381,11 @@ def month_day_year(month: int, day: int, year: int) -> On | None:
 
 def two_months(first: int, last: int) -> Months:
     return Months(month_span(first, last))
+
+
+def iso(date: str, time: str) -> tuple[Piece, ...]:
+    """2027-01-01T09:00."""
+    return (on_date(date), Clock((clock(time),)))
 
 
 def on_date(text: str) -> On:

@@ -45,7 +45,7 @@ from .refusals import ideas_for
 from .times import exact, half_known, resolve, window_times
 
 LONGEST_INTERVAL_S: Final = 366 * 86_400
-_SEPARABLE: Final = ("bounded", "exception", "holiday", "random", "zone_abbreviation", "zone_offset", "zone_unknown")
+_SEPARABLE: Final = ("bounded", "exception", "holiday", "random", "zone", "zone_abbreviation", "zone_offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ class Plan:
 
 def plan(pieces: Sequence[Any], timezone: str, now: int) -> Plan:
     """One plan, or Refused."""
-    zone = _zone(pieces)
+    zone = _zone(pieces, timezone, now)
     for at, piece in enumerate(pieces):
         if isinstance(piece, m.No):
-            ideas = ideas_for(piece, pieces) or _rest(pieces, at, piece, zone or timezone, now)
+            ideas = _instead(pieces, at, piece, zone or timezone, now) or ideas_for(piece, pieces)
             raise Refused(piece.reason, ideas=ideas, zone=piece.zone or zone)
     try:
         draft = gather(pieces)
@@ -77,15 +77,24 @@ def plan(pieces: Sequence[Any], timezone: str, now: int) -> Plan:
     return Plan(what, zone, tuple(dict.fromkeys(notes)))
 
 
-def _zone(pieces: Sequence[Any]) -> str | None:
+def _zone(pieces: Sequence[Any], timezone: str, now: int) -> str | None:
     """The IANA name of the zone that was said."""
     said = next((piece.name for piece in pieces if isinstance(piece, m.Zone)), None)
     if said is None:
         return None
     known = zones.iana(said)
     if known is None:
-        raise Refused("unknown_zone", said)
+        rest = [piece for piece in pieces if not isinstance(piece, m.Zone)]
+        raise Refused("unknown_zone", said, _rest(rest, len(rest), m.No("zone"), timezone, now))
     return known
+
+
+def _instead(pieces: Sequence[Any], at: int, no: m.No, timezone: str, now: int) -> list[Idea]:
+    """The phrase with what may have been meant in the place of the refused words, or without them."""
+    ideas: list[Idea] = []
+    for piece in no.instead:
+        ideas += _rest([*pieces[:at], piece, *pieces[at + 1 :]], len(pieces), m.No("zone"), timezone, now)
+    return ideas or _rest(pieces, at, no, timezone, now)
 
 
 def _rest(pieces: Sequence[Any], at: int, no: m.No, timezone: str, now: int) -> list[Idea]:
@@ -151,13 +160,24 @@ def _hours(draft: Draft, step: int, base: Fields, notes: list[tuple[str, str]]) 
     if draft.start:
         time = resolve(draft.start.time, None, notes)
         minutes, hour = frozenset({time.minute}), time.hour
+        if step < 12 and hour >= step:
+            raise Refused("start_unclear", ideas=_from_start(time, step, base))
         notes.append(("start_is_phase", ""))
     if max(minutes) > 59 or (draft.start and draft.minute):
         raise Refused("bad_time", f"{max(minutes)}")
     hours = frozenset((hour + step * k) % 24 for k in range(24 // step))
-    if step == 24 and not draft.start:
+    if step == 24 and not draft.start and minutes == {0}:
         notes.append(("no_time", ""))
     return replace(base, minutes=minutes, hours=hours, wild=hours == hours_of(step * 60))
+
+
+def _from_start(time: m.Time, step: int, base: Fields) -> list[Idea]:
+    """From that hour to the end of each day, and all day long."""
+    minutes = frozenset({time.minute})
+    return [
+        replace(base, minutes=minutes, hours=frozenset(range(time.hour, 24, step))),
+        replace(base, minutes=minutes, hours=frozenset(range(time.hour % step, 24, step))),
+    ]
 
 
 def _interval(draft: Draft, every: m.Every, base: Fields, notes: list[tuple[str, str]]) -> Interval:
@@ -165,6 +185,8 @@ def _interval(draft: Draft, every: m.Every, base: Fields, notes: list[tuple[str,
     seconds = every.n * m.SECONDS[every.unit]
     if seconds < 1 or seconds > LONGEST_INTERVAL_S or seconds * 1000 % 1:
         raise Refused("bad_number")
+    if draft.start and seconds < 3600 and 3600 % seconds == 0:
+        raise Refused("start_unclear", ideas=_minutes_from_start(draft.start, int(seconds) // 60, base))
     if draft.restricted or draft.minute or draft.start or every.bare or draft.part or draft.clock:
         ideas: list[Idea] = [*simple_ideas(every, base)]
         if seconds < 60 and 60 % seconds == 0:
@@ -176,6 +198,12 @@ def _interval(draft: Draft, every: m.Every, base: Fields, notes: list[tuple[str,
         raise Refused("bare_interval" if every.bare else "not_exact", ideas=ideas)
     notes.append(("interval", ""))
     return Interval(int(seconds * 1000))
+
+
+def _minutes_from_start(start: m.Start, step: int, base: Fields) -> list[Idea]:
+    time = resolve(start.time, None, [])
+    rest = [_whole_hours(time.hour, 23, step, base)] if step and time.minute == 0 and time.hour else []
+    return [*rest, *simple_ideas(m.every(step, "minute"), base)]
 
 
 def _in_window(window: m.Window, step: int, base: Fields, notes: list[tuple[str, str]]) -> Fields:
@@ -364,12 +392,15 @@ def _months_of(draft: Draft, every: m.Every) -> frozenset[int]:
         near = [n for n in (1, 2, 3, 4, 6, 12) if n < step][-1:] + [n for n in (1, 2, 3, 4, 6, 12) if n > step][:1]
         ideas = [Fields(dates=frozenset({1}), months=frozenset(range(1, 13, n))) for n in near]
         raise Refused("every_n_months", ideas=ideas)
-    if draft.months and step != 1:
-        raise Refused("stacked")
     if draft.months:
+        if step != 1:
+            raise Refused("stacked")
         return draft.months.months
     orders = set(draft.dates.dates) if draft.dates else {order for _, order in draft.nth.pairs} if draft.nth else set()
-    at_end = every.unit == "quarter" and bool(orders) and orders <= {LAST, LAST_WEEKDAY}
+    ends = orders & {LAST, LAST_WEEKDAY} if every.unit == "quarter" else set()
+    if ends and ends != orders:
+        raise Refused("two_schedules")  # the first day in its first month, the last day in its last
+    at_end = bool(ends)
     return frozenset(range(int(step) if at_end else 1, 13, int(step)))
 
 
@@ -398,13 +429,37 @@ def _at_times(draft: Draft, base: Fields, notes: list[tuple[str, str]]) -> Field
         notes.append(("no_time", ""))
         return base
     if any(t.part for t in draft.times) and any(half_known(t) for t in draft.times):
-        raise Refused("ambiguous_time")
+        raise Refused("ambiguous_time", ideas=_both_halves(draft, base))
+    if near := _near_times(draft, base):
+        raise Refused("bad_time", near[0], near[1])
     times = {resolve(t, draft.part.part if draft.part else None, notes) for t in draft.times}
     parts = [frozenset(values) for values in zip(*((t.second, t.minute, t.hour) for t in times), strict=True)]
     if len(set(product(*parts))) != len(times):
         alone = sorted((t.hour, t.minute, t.second) for t in times)
         raise Refused("not_one_line", ideas=[_once(base, *time) for time in alone[:3]])
     return replace(base, seconds=parts[0], minutes=parts[1], hours=parts[2])
+
+
+def _both_halves(draft: Draft, base: Fields) -> list[Idea]:
+    """ "8 and 10pm" with the bare hours in the morning, and in the evening."""
+    ideas: list[Idea] = []
+    halves: tuple[m.Part, ...] = ("am", "pm")
+    for part in halves:
+        times = tuple(replace(t, part=part) if half_known(t) else t for t in draft.times)
+        try:
+            ideas.append(_at_times(replace(draft, clock=m.Clock(times)), base, []))
+        except Refused:
+            continue
+    return ideas
+
+
+def _near_times(draft: Draft, base: Fields) -> tuple[str, list[Idea]] | None:
+    """For the first time that no clock shows: how it was said, and its full hour (24:00 is 00:00)."""
+    for time in draft.times:
+        if time.hour > 23 or time.minute > 59:
+            hours = [time.hour % 24] if time.hour <= 24 else []
+            return f"{time.hour}:{time.minute:02}", [_once(base, hour, 0, 0) for hour in hours]
+    return None
 
 
 def _once(base: Fields, hour: int, minute: int, second: int) -> Fields:

@@ -32,7 +32,7 @@ def _business_hours(no: m.No, base: Fields, rhythms: list[m.Every]) -> list[Idea
     """The usual office hours in the phrase's rhythm: 9 to 17 on weekdays."""
     step = rhythms[0].n * m.SECONDS.get(rhythms[0].unit, 0) / 60 if rhythms else 60
     week = Fields(weekdays=frozenset(range(1, 6)), hours=frozenset(range(9, 17)))
-    if step < 60 and 60 % int(step or 7) == 0 and step == int(step):
+    if 1 <= step < 60 and step == int(step) and 60 % int(step) == 0:
         return [replace(week, minutes=frozenset(range(0, 60, int(step))), wild=True)]
     return [replace(week, hours=frozenset(range(9, 18)))]
 
@@ -83,13 +83,6 @@ def _vague(no: m.No, base: Fields, rhythms: list[m.Every]) -> list[Idea]:
     return [idea for n in steps for idea in simple_ideas(m.every(n, "minute"))]
 
 
-def _month_or_minute(no: m.No, base: Fields, rhythms: list[m.Every]) -> list[Idea]:
-    minutes: list[Idea] = [*simple_ideas(m.every(no.n, "minute"))] if no.n else []
-    if not no.n or 12 % no.n:
-        return minutes
-    return [*minutes, Fields(dates=frozenset({1}), months=frozenset(range(1, 13, no.n)))]
-
-
 _IDEAS: Final[dict[str, Callable[[m.No, Fields, list[m.Every]], list[Idea]]]] = {
     "business_hours": _business_hours,
     "ambiguous_biweekly": _fortnight,
@@ -102,7 +95,6 @@ _IDEAS: Final[dict[str, Callable[[m.No, Fields, list[m.Every]], list[Idea]]]] = 
     "from_end": _from_end,
     "next_day": _weekly,
     "vague": _vague,
-    "month_or_minute": _month_or_minute,
     "week_number": _yearly,
     "day_of_year": _yearly,
 }

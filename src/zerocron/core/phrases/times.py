@@ -48,7 +48,7 @@ def resolve(time: m.Time, part: m.Part | None, notes: list[tuple[str, str]]) -> 
     if hour is None:
         raise Refused("bad_time" if known in ("am", "pm") else "part_conflict", said)
     if time.part and part and hour not in _PARTS[part].values():
-        raise Refused("part_conflict", said)
+        raise Refused("part_conflict", f"{hour}:{time.minute:02}")
     return replace(time, hour=hour, form="clock", part=None)
 
 

@@ -12,7 +12,7 @@ from zerocron.core.errors import Invalid
 from zerocron.core.schedule import check_timezone
 
 CITIES: Final[dict[str, str]] = {
-    "UTC": "utc | gmt | zulu | coordinated universal time",
+    "UTC": "utc | gmt | z",
     "Africa/Cairo": "cairo",
     "Africa/Casablanca": "casablanca",
     "Africa/Johannesburg": "johannesburg",
@@ -74,10 +74,10 @@ CITIES: Final[dict[str, str]] = {
 
 # Refused, with the zone that is probably meant.
 ABBREVIATIONS: Final[dict[str, str]] = {
-    "America/New_York": "est | edt | et | eastern time",
-    "America/Chicago": "cst | cdt | central time",
-    "America/Denver": "mst | mdt | mountain time",
-    "America/Los_Angeles": "pst | pdt | pacific time",
+    "America/New_York": "est | edt",
+    "America/Chicago": "cst | cdt",
+    "America/Denver": "mst | mdt",
+    "America/Los_Angeles": "pst | pdt",
     "Europe/London": "bst",
     "Europe/Paris": "cet | cest",
     "Europe/Athens": "eet | eest",

@@ -1,0 +1,13 @@
+"""`python -m bench [name ...]`: burst, steady, idle, startup; all of them without a name."""
+
+from __future__ import annotations
+
+import sys
+
+from bench import idle, lateness
+
+BENCHES = {"burst": lateness.burst, "steady": lateness.steady, "idle": idle.idle, "startup": idle.startup}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or BENCHES:
+        BENCHES[name]()

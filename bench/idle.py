@@ -1,0 +1,45 @@
+"""What a server costs that has much to remember and nothing to do, and how soon it is ready."""
+
+from __future__ import annotations
+
+import time
+
+from bench.harness import Seed, arrivals, data_dir, now_ms, report, seed, server, target
+
+DAY_MS = 86_400_000
+
+
+def idle(jobs: int = 100_000, seconds: int = 20) -> None:
+    """Jobs due within days, none now: share of a core, and memory."""
+    with target() as port, data_dir() as folder:
+        far = now_ms() + DAY_MS
+        seed(folder, port, [Seed(far + n, DAY_MS) for n in range(jobs)])
+        with server(folder) as running:
+            running.wait_ready()
+            time.sleep(3)
+            before = running.cpu_seconds()
+            time.sleep(seconds)
+            used = running.cpu_seconds() - before
+            report(
+                bench="idle",
+                jobs=jobs,
+                core_percent=round(100 * used / seconds, 2),
+                memory_mb=round(running.memory_mb(), 1),
+            )
+
+
+def startup(jobs: int = 100_000) -> None:
+    """From the start of the process to the first request, when one of the jobs is overdue by a second."""
+    with target() as port, data_dir() as folder:
+        far = now_ms() + DAY_MS
+        overdue = now_ms() + 1_000
+        seed(folder, port, [Seed(overdue, DAY_MS), *(Seed(far + n, DAY_MS) for n in range(jobs - 1))])
+        time.sleep(max(0.0, (overdue - now_ms()) / 1000))
+        begun = now_ms()
+        with server(folder) as running:
+            found: list[tuple[float, int | None]] = []
+            while not found:
+                time.sleep(0.01)
+                found = arrivals(port)
+            del running
+        report(bench="startup", jobs=jobs, first_request_after_ms=round(found[0][0] - begun))
