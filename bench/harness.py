@@ -165,7 +165,11 @@ def server(data_dir: Path, **settings: object) -> Iterator[Server]:
     }
     environment |= {f"ZEROCRON_{name.upper()}": str(value) for name, value in settings.items()}
     begun = time.monotonic()
-    process = subprocess.Popen([sys.executable, "-m", "zerocron", "serve"], env=environment, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, *os.environ.get("BENCH_SERVER", "-m zerocron serve").split()],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+    )
     try:
         yield Server(process, data_dir, begun)
     finally:

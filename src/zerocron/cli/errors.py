@@ -54,7 +54,9 @@ def report(error: Exception) -> int:
     if sys.flags.dev_mode:
         traceback.print_exception(error)
     kind = type(error).__name__
-    _say(f"0cron has a bug here: {kind}: {error}", ["Please report it. PYTHONDEVMODE=1 before the command shows where."])
+    _say(
+        f"0cron has a bug here: {kind}: {error}", ["Please report it. PYTHONDEVMODE=1 before the command shows where."]
+    )
     return FAILED
 
 
@@ -82,5 +84,8 @@ def _usage_message(error: typer.TyperException) -> str:
 
 
 def _usage_hints(error: typer.TyperException) -> list[str]:
+    hints = []
+    if "unexpected extra argument" in error.format_message():
+        hints.append("A text with blanks or * in it, such as a schedule, needs quotes: '0 9 * * 1-5'")
     context = getattr(error, "ctx", None)
-    return [] if context is None else [f"See: {context.command_path} --help"]
+    return hints if context is None else [*hints, f"See: {context.command_path} --help"]

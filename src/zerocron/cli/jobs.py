@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal, get_args
 
 import typer
-from rich.text import Text
 
 from zerocron.cli import options as o
-from zerocron.cli import runs, times
+from zerocron.cli import runs
 from zerocron.cli.client import Client, find_server
 from zerocron.cli.errors import FAILED
+from zerocron.cli.job_text import next_words, print_job, print_jobs
 from zerocron.cli.names import find_job
 from zerocron.cli.program import program
-from zerocron.cli.show import (
-    WIDE,
-    Json,
-    clean,
-    lines,
-    note,
-    output,
-    plural,
-    print_fields,
-    print_json,
-    print_table,
-    say,
-    table,
-    word,
-)
-from zerocron.clock import SystemClock
+from zerocron.cli.run_text import print_end
+from zerocron.cli.show import clean, note, plural, print_json, say
 from zerocron.core.errors import Invalid
-
-NEXT_SHOWN = 3
 
 app = typer.Typer(help="Create jobs, look at them, and tell them what to do.")
 
 
-@app.command()
+@app.command(
+    epilog="Example: 0cron jobs create --name backup --schedule '30 2 * * *' --tz Europe/Paris "
+    "--url https://example.com/backup --attempts 3"
+)
 def create(
     context: typer.Context,
     name: o.NewName,
@@ -74,13 +61,15 @@ def create(
         job = client.send("POST", "/v1/jobs", o.job_fields(context.params), idempotency_key=idempotency_key)
     except Invalid as error:
         raise o.in_options(error) from None
-    _print_job(client, job, as_json, f'Created "{job["name"]}".')
+    print_job(client, job, as_json, f'Created "{job["name"]}".')
 
 
 @app.command("list")
 def list_jobs(
-    status: Annotated[Literal["active", "paused", "completed"] | None, typer.Option("--status")] = None,
-    tag: Annotated[str | None, typer.Option("--tag", metavar="TAG")] = None,
+    status: Annotated[
+        Literal["active", "paused", "completed"] | None, typer.Option("--status", help="Only these.")
+    ] = None,
+    tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only those with it.")] = None,
     search: Annotated[
         str | None, typer.Option("--search", "-q", metavar="TEXT", help="Part of the name or the URL.")
     ] = None,
@@ -103,7 +92,7 @@ def list_jobs(
         else:
             say(f"There are no jobs yet. Make one: {program()} jobs create --help")
         return
-    _print_jobs(page["items"])
+    print_jobs(page["items"])
     if page["next_cursor"] is not None:
         note(f"\nThere are more than these {plural(len(page['items']), 'job')}: --all shows all, --limit N shows N.")
 
@@ -118,10 +107,10 @@ def show(
 ) -> None:
     """Show one job with all that was set, its next runs and its figures."""
     client = Client(find_server(api_url, api_key, data_dir))
-    _print_job(client, find_job(client, job), as_json)
+    print_job(client, find_job(client, job), as_json)
 
 
-@app.command()
+@app.command(epilog="Example: 0cron jobs edit backup --schedule '0 3 * * *' --timeout 5m")
 def edit(
     context: typer.Context,
     job: o.JobName,
@@ -163,7 +152,7 @@ def edit(
         edited = client.send("PATCH", f"/v1/jobs/{found['id']}", change)
     except Invalid as error:
         raise o.in_options(error) from None
-    _print_job(client, edited, as_json, f'Changed "{edited["name"]}".')
+    print_job(client, edited, as_json, f'Changed "{edited["name"]}".')
 
 
 @app.command()
@@ -197,7 +186,7 @@ def resume(
     if as_json:
         print_json(resumed)
     else:
-        say(f'Resumed "{resumed["name"]}". Next run: {_next_words(resumed)}.')
+        say(f'Resumed "{resumed["name"]}". Next run: {next_words(resumed)}.')
 
 
 @app.command()
@@ -221,7 +210,7 @@ def trigger(
     if as_json:
         print_json(run)
     elif wait:
-        runs.print_end(run)
+        print_end(run)
     else:
         say(f"See what came of it: {program()} runs show {run['id']}")
     if wait and run["status"] != "succeeded":
@@ -250,10 +239,12 @@ def delete(
         say(f'Deleted "{found["name"]}". Its runs can still be read by their ids.')
 
 
-@app.command("runs")
+@app.command("runs", epilog="Example: 0cron jobs runs backup --follow")
 def list_runs(
     job: o.JobName,
-    status: Annotated[runs.Status | None, typer.Option("--status", help="Only these.")] = None,
+    status: Annotated[
+        runs.Status | None, typer.Option("--status", metavar="STATUS", help=f"Only {', '.join(get_args(runs.Status))}.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most so many.")] = 20,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Print each run as it ends, until Ctrl-C.")] = False,
     as_json: o.AsJson = False,
@@ -271,146 +262,3 @@ def list_runs(
         runs.follow(client, found, status=status, limit=limit, as_json=as_json)
     else:
         runs.print_runs(client, found, status=status, limit=limit, as_json=as_json)
-
-
-def _print_jobs(jobs: list[Json]) -> None:
-    """Two lines a job where eighty columns are all there is, one line on a wide terminal."""
-    now = SystemClock().now()
-    if output().width >= WIDE:
-        made = table("NAME", "STATUS", "SCHEDULE", f"NEXT RUN ({times.here(now)})", "LAST RUN", "ID")
-        for job in jobs:
-            when, at = _next_cells(job, now)
-            result, ago = _last_cells(job, now)
-            made.add_row(
-                Text(clean(job["name"])),
-                word(job["status"]),
-                Text(clean(_schedule_words(job))),
-                Text(f"{when}, {at}" if at else when),
-                Text.assemble(result, f" {ago}"),
-                Text(job["id"], no_wrap=True),
-            )
-    else:
-        made = table("NAME / ID", "SCHEDULE / STATUS", f"NEXT ({times.here(now)})", "LAST RUN")
-        made.columns[0].overflow = "ellipsis"
-        made.columns[0].no_wrap = True
-        made.columns[0].min_width = 36
-        for job in jobs:
-            made.add_row(
-                lines([job["name"], Text(job["id"], style="dim")]),
-                lines([job["schedule"], word(job["status"])]),
-                lines(_next_cells(job, now)),
-                lines(_last_cells(job, now)),
-            )
-    print_table(made)
-
-
-def _next_cells(job: Json, now: int) -> tuple[str, str]:
-    if job["next_run_at"] is None:
-        return "-", ""
-    at = times.instant(job["next_run_at"])
-    return times.relative(at, now), times.short(at, now)
-
-
-def _last_cells(job: Json, now: int) -> tuple[Text, str]:
-    last = job["last_run"]
-    if last is None:
-        return Text("-"), ""
-    failures = job["stats"]["consecutive_failures"]
-    result = word(last["status"])
-    if last["status"] != "succeeded" and failures > 1:
-        result.append(f" ×{failures}")
-    return result, times.relative(times.instant(last["finished_at"]), now)
-
-
-def _schedule_words(job: Json) -> str:
-    """As it was typed, with its zone where that says something."""
-    written = str(job["schedule"])
-    return written if job["timezone"] == "UTC" else f"{written} ({job['timezone']})"
-
-
-def _next_words(job: Json) -> str:
-    now = SystemClock().now()
-    if job["next_run_at"] is None:
-        return "none"
-    at = times.instant(job["next_run_at"])
-    return f"{times.relative(at, now)}, {times.full(at)}"
-
-
-def _print_job(client: Client, job: Json, as_json: bool, heading: str | None = None) -> None:
-    if as_json:
-        print_json(job)
-        return
-    say(heading or str(job["name"]), style="bold")
-    print_fields(_job_fields(job, _next_runs(client, job)))
-    for warning in job["warnings"]:
-        say(f"warning: {warning}", style="yellow")
-
-
-def _next_runs(client: Client, job: Json) -> list[int]:
-    """The next slots: the one the server has, and those that would follow it."""
-    if job["next_run_at"] is None:
-        return []
-    first = job["next_run_at"]
-    following: list[str] = []
-    if job["schedule_kind"] != "once":
-        question = {"schedule": job["schedule_cron"] or job["schedule"], "timezone": job["timezone"], "after": first}
-        following = client.send("POST", "/v1/schedules/preview", {**question, "count": NEXT_SHOWN - 1})["next"]
-    return [times.instant(text) for text in (first, *following)]
-
-
-def _job_fields(job: Json, next_runs: list[int]) -> list[tuple[str, str | Text]]:
-    now = SystemClock().now()
-    description = job["description"]
-    if job["schedule"] != job["schedule_cron"] and job["schedule_cron"]:
-        description = f"{description} = {job['schedule_cron']}"
-    fields: list[tuple[str, str | Text]] = [
-        ("id", job["id"]),
-        ("status", word(job["status"])),
-        ("schedule", lines([_schedule_words(job), Text(clean(description), style="dim")])),
-        ("next runs", "\n".join(f"{times.full(at)}  {times.relative(at, now)}" for at in next_runs) or "none"),
-        ("calls", f"{job['method']} {job['url']}"),
-    ]
-    if job["headers"]:
-        fields.append(("headers", "\n".join(f"{name}: {value}" for name, value in job["headers"].items())))
-    if job["body"] is not None:
-        fields.append(("body", runs.shortened(job["body"], 400)))
-    fields += [
-        ("time-out", times.span(job["timeout"])),
-        ("success", _success_words(job["success"])),
-        ("retries", _retry_words(job["retry"])),
-        ("policies", f"overlap {job['overlap']}, catch-up {_catchup_words(job)}, on lost {job['on_lost']}"),
-    ]
-    if job["tags"]:
-        fields.append(("tags", ", ".join(job["tags"])))
-    if job["last_run"] is not None:
-        last = job["last_run"]
-        at = times.full(times.instant(last["finished_at"]))
-        fields.append(("last run", Text.assemble(word(last["status"]), f" {at}\nrun {last['id']}")))
-    fields.append(("so far", _stats_words(job["stats"])))
-    return fields
-
-
-def _success_words(rule: Json) -> str:
-    words = f"status {', '.join(rule['status'])}"
-    if rule["body_contains"] is not None:
-        words += f", body contains {rule['body_contains']!r}"
-    if rule["body_not_contains"] is not None:
-        words += f", body does not contain {rule['body_not_contains']!r}"
-    return words
-
-
-def _retry_words(retry: Json) -> str:
-    if retry["attempts"] == 1:
-        return "none (1 attempt)"
-    return f"up to {retry['attempts']} attempts, {retry['backoff']} back-off from {times.span(retry['delay'])}"
-
-
-def _catchup_words(job: Json) -> str:
-    return str(job["catchup"]) + ("" if job["catchup"] == "none" else f" within {times.span(job['catchup_window'])}")
-
-
-def _stats_words(stats: dict[str, Any]) -> str:
-    words = f"{stats['succeeded']:,} succeeded, {stats['failed']:,} failed, {stats['skipped']:,} skipped"
-    if stats["average_duration_ms"] is not None:
-        words += f"; {times.duration(stats['average_duration_ms'])} on average"
-    return words

@@ -13,7 +13,7 @@ from zerocron.core.model import is_uuid
 
 PREFIX_CHARACTERS_MIN = 4
 SHOWN_MAX = 10
-_ID_PREFIX = re.compile(r"[0-9a-f-]{%d,36}" % PREFIX_CHARACTERS_MIN)
+_ID_PREFIX = re.compile(rf"[0-9a-f-]{{{PREFIX_CHARACTERS_MIN},36}}")
 _SEARCH_CHARACTERS_MAX = 200
 
 
@@ -59,5 +59,3 @@ def _nothing(client: Client, text: str) -> NotFound:
     if not close:
         error.add_note(f"See the jobs there are: {program()} jobs list")
     return error
-
-

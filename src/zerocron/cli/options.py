@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -103,15 +104,11 @@ Schedule = Annotated[
 Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="What it calls.", rich_help_panel=_WHAT)]
 Timezone = Annotated[
     str | None,
-    typer.Option(
-        "--timezone", "--tz", metavar="ZONE", help="Such as Europe/Paris.  (UTC)", rich_help_panel=_WHEN
-    ),
+    typer.Option("--timezone", "--tz", metavar="ZONE", help="Such as Europe/Paris.  (UTC)", rich_help_panel=_WHEN),
 ]
 Catchup = Annotated[
     Literal["latest", "all", "none"] | None,
-    typer.Option(
-        "--catchup", help="Which slots missed in a downtime still run.  (latest)", rich_help_panel=_WHEN
-    ),
+    typer.Option("--catchup", help="Which slots missed in a downtime still run.  (latest)", rich_help_panel=_WHEN),
 ]
 CatchupWindow = Annotated[
     float | None,
@@ -125,9 +122,7 @@ CatchupWindow = Annotated[
 ]
 Overlap = Annotated[
     Literal["skip", "queue", "allow"] | None,
-    typer.Option(
-        "--overlap", help="When the run before still runs.  (skip)", rich_help_panel=_WHEN
-    ),
+    typer.Option("--overlap", help="When the run before still runs.  (skip)", rich_help_panel=_WHEN),
 ]
 Method = Annotated[
     str | None, typer.Option("--method", "-X", metavar="METHOD", help="GET, POST, ...  (GET)", rich_help_panel=_WHAT)
@@ -183,14 +178,24 @@ Delay = Annotated[
 ]
 OnLost = Annotated[
     Literal["rerun", "give_up"] | None,
-    typer.Option(
-        "--on-lost", help="When the server dies in the middle of a run.  (rerun)", rich_help_panel=_JUDGED
-    ),
+    typer.Option("--on-lost", help="When the server dies in the middle of a run.  (rerun)", rich_help_panel=_JUDGED),
 ]
 Tags = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Repeatable.")]
+
+
+class Clearable(StrEnum):
+    """What a job can do without."""
+
+    BODY = "body"
+    HEADERS = "headers"
+    TAGS = "tags"
+    BODY_CONTAINS = "body-contains"
+    BODY_NOT_CONTAINS = "body-not-contains"
+
+
 Clear = Annotated[
-    list[Literal["body", "headers", "tags", "body-contains", "body-not-contains"]] | None,
-    typer.Option("--clear", help="Take it away; repeatable."),
+    list[Clearable] | None,
+    typer.Option("--clear", metavar="PART", help=f"Take away: {', '.join(Clearable)}. Repeatable."),
 ]
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
@@ -216,12 +221,12 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 """The parameter of a command, and where the API has its value."""
 
-_CLEARED: Mapping[str, tuple[tuple[str, ...], object]] = {
-    "body": (("body",), None),
-    "headers": (("headers",), {}),
-    "tags": (("tags",), []),
-    "body-contains": (("success", "body_contains"), None),
-    "body-not-contains": (("success", "body_not_contains"), None),
+_CLEARED: Mapping[Clearable, tuple[tuple[str, ...], object]] = {
+    Clearable.BODY: (("body",), None),
+    Clearable.HEADERS: (("headers",), {}),
+    Clearable.TAGS: (("tags",), []),
+    Clearable.BODY_CONTAINS: (("success", "body_contains"), None),
+    Clearable.BODY_NOT_CONTAINS: (("success", "body_not_contains"), None),
 }
 
 

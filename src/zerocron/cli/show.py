@@ -119,3 +119,10 @@ def lines(texts: Sequence[str | Text]) -> Text:
 
 def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def shortened(text: str, characters: int) -> str:
+    """The text up to so many characters, and a word about the rest."""
+    if len(text) <= characters:
+        return text
+    return f"{text[:characters]}... ({len(text) - characters:,} characters more; --json has them)"

@@ -86,7 +86,7 @@ def full(value: Instant) -> str:
 
 def duration(milliseconds: float) -> str:
     """`0.4 ms`, `12 ms`, `1.23 s`, `2 min 5 s`, `1 h 2 min`."""
-    if milliseconds < 1:
+    if milliseconds < 0.95:
         return f"{milliseconds:.1f} ms"
     if milliseconds < 999.5:
         return f"{milliseconds:.0f} ms"

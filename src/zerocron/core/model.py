@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import sha1
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -218,6 +219,23 @@ class Job:
 
 
 @dataclass(slots=True)
+class EngineJob:
+    """What the engine needs of a job: its policies and its state. `schedule` and `definition` only to start runs."""
+
+    id: str
+    team_id: str
+    version: int
+    status: str
+    overlap: str
+    catchup: str
+    catchup_window_seconds: int
+    on_lost: str
+    state: JobState
+    schedule: Schedule | None = None
+    definition: Definition | None = None
+
+
+@dataclass(slots=True)
 class Run:
     """One record of a slot or of a manual trigger, as the ledger holds it."""
 
@@ -271,12 +289,17 @@ class Execution:
         return execution_id(self.run_id, self.attempt)
 
 
-_RUN_NAMESPACE = uuid5(NAMESPACE_URL, "https://0cron.dev/run")
+_RUN_NAMESPACE = uuid5(NAMESPACE_URL, "https://0cron.dev/run").bytes
 
 
 def run_id_of(job_id: str, slot: Instant) -> str:
-    """The id of the run of a slot: UUIDv5 of job and instant, so that it can be computed again after any loss."""
-    return str(uuid5(_RUN_NAMESPACE, f"{job_id}@{slot}"))
+    """The id of the run of a slot: UUIDv5 of job and instant, so that it can be computed again after any loss.
+
+    Written out from RFC 9562 5.5, because it is made for every run and uuid.uuid5 takes three times as long.
+    """
+    digest = sha1(_RUN_NAMESPACE + f"{job_id}@{slot}".encode(), usedforsecurity=False).hexdigest()
+    variant = "89ab"[int(digest[16], 16) & 3]
+    return f"{digest[:8]}-{digest[8:12]}-5{digest[13:16]}-{variant}{digest[17:20]}-{digest[20:32]}"
 
 
 def execution_id(run_id: str, attempt: int) -> str:

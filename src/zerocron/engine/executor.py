@@ -10,12 +10,11 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
 
 import structlog
 
 from zerocron.clock import Clock
-from zerocron.core.exchange import Outcome, Request, Response
+from zerocron.core.exchange import Outcome, Request, Response, Timings
 from zerocron.core.instants import to_rfc3339
 from zerocron.core.model import Definition, Execution, ExecutionStatus, Instant
 from zerocron.core.retry import retry_after_ms
@@ -154,7 +153,7 @@ def judge(attempt: Attempt, request: Request, outcome: Outcome, *, started_at: I
         started_at=started_at,
         finished_at=max(now, started_at),
         duration_ms=round(outcome.timings.total, 3),
-        timings={name: None if ms is None else round(ms, 3) for name, ms in asdict(outcome.timings).items()},
+        timings=_timings_record(outcome.timings),
         request={"url": request.url, "method": request.method, "headers": request.headers},
         request_body=attempt.definition.body,
         response=None if response is None else _response_record(response, encoding),
@@ -178,6 +177,17 @@ def _execution(attempt: Attempt, **outcome: object) -> Execution:
         cause=run.cause,
         **fields,  # type: ignore[arg-type]
     )
+
+
+def _timings_record(timings: Timings) -> dict[str, float | None]:
+    phases = {
+        "dns": timings.dns,
+        "connect": timings.connect,
+        "tls": timings.tls,
+        "first_byte": timings.first_byte,
+        "total": timings.total,
+    }
+    return {name: None if ms is None else round(ms, 3) for name, ms in phases.items()}
 
 
 def _response_record(response: Response, encoding: str) -> dict[str, object]:

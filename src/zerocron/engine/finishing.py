@@ -15,10 +15,10 @@ from sqlalchemy import Connection
 from zerocron.core.lifecycle import FINAL, Verdict, settle, settle_lost
 from zerocron.core.model import (
     Cause,
+    EngineJob,
     Execution,
     ExecutionStatus,
     Instant,
-    Job,
     LastRun,
     Overlap,
     Run,
@@ -62,8 +62,8 @@ def finish_batch(connection: Connection, results: Sequence[Result], *, now: Inst
     return ending.write()
 
 
-def _settler(result: Result, now: Instant) -> Callable[[Run, Job], Verdict]:
-    def verdict(run: Run, job: Job) -> Verdict:
+def _settler(result: Result, now: Instant) -> Callable[[Run, EngineJob], Verdict]:
+    def verdict(run: Run, job: EngineJob) -> Verdict:
         return settle(
             succeeded=result.succeeded,
             failures=run.attempt - run.redeliveries,
@@ -97,8 +97,8 @@ def settle_lost_runs(connection: Connection, lost: Sequence[Run], *, now: Instan
     return ending.write()
 
 
-def _lost_settler(now: Instant) -> Callable[[Run, Job], Verdict]:
-    def verdict(run: Run, job: Job) -> Verdict:
+def _lost_settler(now: Instant) -> Callable[[Run, EngineJob], Verdict]:
+    def verdict(run: Run, job: EngineJob) -> Verdict:
         return settle_lost(redeliveries=run.redeliveries, on_lost=job.on_lost, job_status=job.status, now=now)
 
     return verdict
@@ -132,9 +132,9 @@ class _Ending:
         self.runs = run_rows.lock(connection, run_ids) if run_ids else {}
         self._connection = connection
         self._now = now
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, EngineJob] = {}
         self._seen: dict[str, Instant | None] = {}
-        self._changed: dict[str, Job] = {}
+        self._changed: dict[str, EngineJob] = {}
         self._moved: list[tuple[Run, run_rows.Seen]] = []
         self._lock_jobs(list(self.runs.values()))
 
@@ -143,7 +143,7 @@ class _Ending:
         self.runs |= {run.id: run for run in runs}
         self._lock_jobs(runs)
 
-    def end(self, run: Run, settler: Callable[[Run, Job], Verdict], duration_ms: float) -> None:
+    def end(self, run: Run, settler: Callable[[Run, EngineJob], Verdict], duration_ms: float) -> None:
         """Move a running run on by its verdict."""
         job = self._jobs[run.job_id]
         verdict = settler(run, job)
@@ -188,7 +188,7 @@ class _Ending:
             self._jobs |= found
             self._seen |= {job_id: job.state.next_run_at for job_id, job in found.items()}
 
-    def _count(self, job: Job, run: Run, duration_ms: float) -> None:
+    def _count(self, job: EngineJob, run: Run, duration_ms: float) -> None:
         state = job.state
         if run.status == RunStatus.SUCCEEDED:
             state.succeeded += 1
@@ -199,11 +199,11 @@ class _Ending:
         state.duration_ms_total += duration_ms
         state.last_run = LastRun(run.id, run.status, run.scheduled_for, self._now)
 
-    def _free_place(self, job: Job, run: Run) -> None:
+    def _free_place(self, job: EngineJob, run: Run) -> None:
         if job.state.active_run_id == run.id:
             job.state.active_run_id = job.state.active_since = None
 
-    def _call_next(self, job: Job) -> None:
+    def _call_next(self, job: EngineJob) -> None:
         """Once a job's place is free: wake the run that waited for it, and look at slots that did."""
         state = job.state
         if state.active_run_id is not None and job.overlap != Overlap.ALLOW:

@@ -14,8 +14,9 @@ from sqlalchemy import Connection
 
 from zerocron.core.lifecycle import WAITING, Event, advance
 from zerocron.core.model import (
+    Definition,
+    EngineJob,
     Instant,
-    Job,
     JobStatus,
     LastRun,
     Overlap,
@@ -26,6 +27,7 @@ from zerocron.core.model import (
     run_id_of,
 )
 from zerocron.core.planning import Occupancy, Skip, plan_slots, plan_turn
+from zerocron.core.schedule import Schedule
 from zerocron.engine.attempt import Attempt
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
@@ -67,7 +69,7 @@ def start_batch(
         by_kind[kind].append(identity)
     waiting = run_rows.lock(connection, by_kind["r"]) if by_kind["r"] else {}
     job_ids = list(dict.fromkeys([*by_kind["j"], *(run.job_id for run in waiting.values())]))
-    jobs = job_rows.lock(connection, job_ids) if job_ids else {}
+    jobs = job_rows.lock(connection, job_ids, to_start=True) if job_ids else {}
     batch = _Batch(connection, jobs, now, session_id)
     batch.result.drop.extend(by_kind[""])
     for run_id in by_kind["r"]:
@@ -78,17 +80,29 @@ def start_batch(
     return batch.result
 
 
+def _schedule_of(job: EngineJob) -> Schedule:
+    if job.schedule is None:
+        raise ValueError("the job was not locked to start runs")
+    return job.schedule
+
+
+def _definition_of(job: EngineJob) -> Definition:
+    if job.definition is None:
+        raise ValueError("the job was not locked to start runs")
+    return job.definition
+
+
 class _Batch:
     """The rows of one start transaction while they are being decided."""
 
-    def __init__(self, connection: Connection, jobs: dict[str, Job], now: Instant, session_id: str) -> None:
+    def __init__(self, connection: Connection, jobs: dict[str, EngineJob], now: Instant, session_id: str) -> None:
         self.result = Started()
         self._connection = connection
         self._jobs = jobs
         self._now = now
         self._session_id = session_id
         self._seen = {job_id: job.state.next_run_at for job_id, job in jobs.items()}
-        self._changed: dict[str, Job] = {}
+        self._changed: dict[str, EngineJob] = {}
         self._new: list[Run] = []
         self._moved: list[tuple[Run, run_rows.Seen]] = []
         self._older: list[Run] = []
@@ -101,7 +115,7 @@ class _Batch:
         return run_rows.lock(self._connection, wanted) if wanted else {}
 
     @staticmethod
-    def _exclusive(job: Job) -> bool:
+    def _exclusive(job: EngineJob) -> bool:
         return job.overlap != Overlap.ALLOW
 
     def take_slots(self, job_id: str) -> None:
@@ -116,7 +130,7 @@ class _Batch:
             self.result.put[member] = due
             return
         plan = plan_slots(
-            job.schedule,
+            _schedule_of(job),
             due=due,
             overlap=job.overlap,
             catchup=job.catchup,
@@ -180,7 +194,7 @@ class _Batch:
         found = job_rows.definitions(self._connection, keys)
         self.result.attempts.extend(Attempt(run, found[run.job_id, run.job_version]) for run in self._older)
 
-    def _occupancy(self, job: Job) -> Occupancy:
+    def _occupancy(self, job: EngineJob) -> Occupancy:
         state = job.state
         active = self._active.get(state.active_run_id) if state.active_run_id else None
         return Occupancy(
@@ -190,7 +204,7 @@ class _Batch:
             queued_run_id=state.queued_run_id,
         )
 
-    def _new_run(self, job: Job, slot: Instant, status: RunStatus) -> Run:
+    def _new_run(self, job: EngineJob, slot: Instant, status: RunStatus) -> Run:
         return Run(
             id=run_id_of(job.id, slot),
             scheduled_for=slot,
@@ -203,23 +217,23 @@ class _Batch:
             created_at=self._now,
         )
 
-    def _start_slot(self, job: Job, slot: Instant) -> None:
+    def _start_slot(self, job: EngineJob, slot: Instant) -> None:
         run = self._new_run(job, slot, RunStatus.RUNNING)
         self._mark_started(job, run)
         self._new.append(run)
-        self.result.attempts.append(Attempt(run, job.definition))
+        self.result.attempts.append(Attempt(run, _definition_of(job)))
 
-    def _start_waiting(self, job: Job, run: Run) -> None:
+    def _start_waiting(self, job: EngineJob, run: Run) -> None:
         run.status = advance(run.status, Event.START)
         self._mark_started(job, run)
         if job.state.queued_run_id == run.id:
             job.state.queued_run_id = None
         if run.job_version == job.version:
-            self.result.attempts.append(Attempt(run, job.definition))
+            self.result.attempts.append(Attempt(run, _definition_of(job)))
         else:
             self._older.append(run)
 
-    def _mark_started(self, job: Job, run: Run) -> None:
+    def _mark_started(self, job: EngineJob, run: Run) -> None:
         run.attempt += 1
         run.session_id = self._session_id
         run.attempt_started_at = self._now
@@ -230,7 +244,7 @@ class _Batch:
             job.state.active_run_id = run.id
             self._active[run.id] = run
 
-    def _supersede(self, job: Job) -> None:
+    def _supersede(self, job: EngineJob) -> None:
         run = self._active[job.state.active_run_id or ""]
         seen = run_rows.seen(run)
         run.status = advance(run.status, Event.SUPERSEDE)
@@ -245,7 +259,7 @@ class _Batch:
         state.last_run = LastRun(run.id, run.status, run.scheduled_for, self._now)
         state.active_run_id = state.active_since = None
 
-    def _end_waiting(self, job: Job, run: Run, reason: Reason | None, *, cancelled: bool) -> None:
+    def _end_waiting(self, job: EngineJob, run: Run, reason: Reason | None, *, cancelled: bool) -> None:
         run.status = advance(run.status, Event.CANCEL if cancelled else Event.SKIP)
         run.reason = reason
         run.finished_at = self._now
@@ -258,7 +272,7 @@ class _Batch:
         if state.active_run_id == run.id:
             state.active_run_id = state.active_since = None
 
-    def _skip_slots(self, job: Job, skip: Skip) -> None:
+    def _skip_slots(self, job: EngineJob, skip: Skip) -> None:
         run = self._new_run(job, skip.first, RunStatus.SKIPPED)
         run.reason = skip.reason
         run.count = skip.count
@@ -268,7 +282,7 @@ class _Batch:
         job.state.skipped += skip.count
         self.result.skipped += skip.count
 
-    def _move_cursor(self, job: Job, next_run_at: Instant | None) -> None:
+    def _move_cursor(self, job: EngineJob, next_run_at: Instant | None) -> None:
         job.state.next_run_at = next_run_at
         if next_run_at is None:
             job.status = JobStatus.COMPLETED

@@ -244,6 +244,7 @@ def test_a_window(text: str, cron: str) -> None:
         ("every 2 seconds on monday", ("every minute on Monday", "*/2 * * * * 1")),
         ("every other day at noon", ("every day at 12:00", "every Monday, Wednesday and Friday at 12:00", "every 2 days")),
         ("every 5 months", ("on the 1st of January, May and September at 00:00", "on the 1st of January and July at 00:00")),
+        ("every 999 days at noon", ("every day at 12:00", "every Monday, Wednesday and Friday at 12:00")),
         ("every 45 hours on mondays", ("every day at 09:00", "every 15 minutes", "every Monday at 09:00")),
         ("every 45 minutes on days 1-15", ("*/30 * 1-15 * *", "0 * 1-15 * *")),
         ("every february 30", ("on the 29th of February at 00:00", "on the last day of February at 00:00")),

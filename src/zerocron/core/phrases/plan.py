@@ -345,8 +345,9 @@ def _every_n_days(draft: Draft, every: m.Every, notes: list[tuple[str, str]]) ->
         except Refused:
             timed = base
         reason = "every_n_days" if every.unit == "day" else "every_n_weeks"
-        interval = Interval(int(every.n * m.SECONDS[every.unit] * 1000))
-        raise Refused(reason, ideas=[timed, *_alternate_days(timed), interval])
+        seconds = int(every.n * m.SECONDS[every.unit])
+        intervals = [Interval(seconds * 1000)] if 0 < seconds <= LONGEST_INTERVAL_S else []
+        raise Refused(reason, ideas=[timed, *_alternate_days(timed), *intervals])
     return _interval(draft, every, replace(_days(draft)), notes)
 
 

@@ -85,12 +85,23 @@ def insert_batch(dialect: str, columns: Sequence[Column[Any]], *, ignore_existin
     return postgresql.insert(table).from_select(names, source).on_conflict_do_nothing()
 
 
+def packed(dialect: str, query: Select[Any]) -> Select[Any]:
+    """The query in the form `fetch` runs it in: on SQLite its rows come as one JSON text. For queries that are kept."""
+    if dialect != "sqlite":
+        return query
+    inner = query.subquery("packed")
+    return select(func.json_group_array(func.json_array(*inner.c)).label(_PACKED))
+
+
+_PACKED = "packed_rows"
+
+
 def fetch(connection: Connection, query: Select[Any], parameters: Mapping[str, Any]) -> list[Any]:
     """All rows of a bounded query as lists, its columns in order."""
     if connection.dialect.name == "sqlite":
-        inner = query.subquery("packed")
-        packed = select(func.json_group_array(func.json_array(*inner.c)))
-        rows: list[Any] = orjson.loads(connection.execute(packed, parameters).scalar_one())
+        if query.selected_columns.keys() != [_PACKED]:
+            query = packed("sqlite", query)
+        rows: list[Any] = orjson.loads(connection.execute(query, parameters).scalar_one())
         return rows
     return [list(row) for row in connection.execute(query, parameters)]
 

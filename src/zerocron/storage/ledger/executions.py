@@ -7,10 +7,13 @@ result that comes after that is added to the row and changes nothing else. Must 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import orjson
 from sqlalchemy import Column, Connection, and_, case, func, null, or_, select, tuple_, update
+from sqlalchemy.sql import Insert
 
 from zerocron.core.model import Execution, Instant
 from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, pack
@@ -36,6 +39,8 @@ COLUMNS: tuple[Column[Any], ...] = (
     executions.c.error_kind,
     executions.c.error_message,
 )
+_attributes = attrgetter(*(column.name for column in COLUMNS))
+_JSON = [index for index, column in enumerate(COLUMNS) if column.name in ("timings", "request", "response")]
 _LATE: tuple[Column[Any], ...] = (
     executions.c.finished_at,
     executions.c.duration_ms,
@@ -49,8 +54,13 @@ LISTED_BODY_CHARACTERS_MAX = 8_192
 
 def insert(connection: Connection, new: Sequence[Execution]) -> None:
     """Record ended attempts. One that is recorded already stays as it is."""
-    statement = insert_batch(connection.dialect.name, COLUMNS, ignore_existing=True)
-    connection.execute(statement, pack([_values(execution, COLUMNS) for execution in new]))
+    statement = _insert_statement(connection.dialect.name)
+    connection.execute(statement, pack([_all_values(execution) for execution in new]))
+
+
+@cache
+def _insert_statement(dialect: str) -> Insert:
+    return insert_batch(dialect, COLUMNS, ignore_existing=True)
 
 
 def add_late_results(connection: Connection, late: Sequence[Execution]) -> None:
@@ -132,9 +142,17 @@ def _listed() -> list[Any]:
     ]
 
 
+def _all_values(execution: Execution) -> list[Any]:
+    values = list(_attributes(execution))
+    for index in _JSON:
+        if values[index] is not None:
+            values[index] = orjson.dumps(values[index]).decode()
+    return values
+
+
 def _values(execution: Execution, columns: Sequence[Column[Any]]) -> list[Any]:
-    values = [getattr(execution, column.name) for column in columns]
-    return [orjson.dumps(value).decode() if isinstance(value, dict) else value for value in values]
+    by_name = dict(zip((column.name for column in COLUMNS), _all_values(execution), strict=True))
+    return [by_name[column.name] for column in columns]
 
 
 def _execution(row: Sequence[Any]) -> Execution:

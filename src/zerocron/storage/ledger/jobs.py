@@ -7,13 +7,16 @@ Owns every query on `jobs` and `job_versions`. The columns a user writes and the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 import orjson
 from sqlalchemy import Column, Connection, Integer, Select, and_, func, or_, select, update
+from sqlalchemy.sql import Update
 
 from zerocron.core.model import (
     Definition,
+    EngineJob,
     Instant,
     Job,
     JobState,
@@ -24,7 +27,7 @@ from zerocron.core.model import (
     SuccessRule,
 )
 from zerocron.core.schedule import Schedule
-from zerocron.storage.ledger.dialect import batch, columns_of, fetch, lock_rows, pack
+from zerocron.storage.ledger.dialect import batch, columns_of, fetch, lock_rows, pack, packed
 from zerocron.storage.ledger.tables import job_versions, jobs
 
 _DEFINITION: tuple[Column[Any], ...] = (
@@ -77,8 +80,19 @@ _OWN: tuple[Column[Any], ...] = (
     jobs.c.created_at,
     jobs.c.updated_at,
 )
+_POLICY: tuple[Column[Any], ...] = (
+    jobs.c.id,
+    jobs.c.team_id,
+    jobs.c.version,
+    jobs.c.status,
+    jobs.c.overlap,
+    jobs.c.catchup,
+    jobs.c.catchup_window_seconds,
+    jobs.c.on_lost,
+)
 _ALL = (*_OWN, *_SCHEDULE, *_DEFINITION, *_STATE)
 _N_OWN, _N_SCHEDULE, _N_DEFINITION = len(_OWN), len(_SCHEDULE), len(_DEFINITION)
+_N_STATE = len(_STATE)
 
 
 def insert(connection: Connection, job: Job) -> None:
@@ -154,23 +168,37 @@ def count_by_status(connection: Connection) -> dict[str, int]:
     return dict(fetch(connection, query, {}))
 
 
-def lock(connection: Connection, job_ids: Sequence[str]) -> dict[str, Job]:
-    """The jobs by id, deleted ones too, held until the transaction ends. A job another node holds is left out."""
-    wanted = batch(connection.dialect.name, {"id": jobs.c.id.type}, "wanted")
-    query = lock_rows(select(*_ALL).where(jobs.c.id.in_(select(wanted.c.id))))
-    return {row[0]: _job(row) for row in fetch(connection, query, pack([[job_id] for job_id in job_ids]))}
+def lock(connection: Connection, job_ids: Sequence[str], *, to_start: bool = False) -> dict[str, EngineJob]:
+    """The jobs by id, deleted ones too, held until the transaction ends. A job another node holds is left out.
+
+    `to_start` brings their schedules and definitions along.
+    """
+    query = _lock_statement(connection.dialect.name, to_start=to_start)
+    return {row[0]: _engine_job(row) for row in fetch(connection, query, pack([[job_id] for job_id in job_ids]))}
 
 
-def save_states(connection: Connection, changed: Sequence[Job], seen: Mapping[str, Instant | None]) -> int:
+@cache
+def _lock_statement(dialect: str, *, to_start: bool) -> Select[Any]:
+    wanted = batch(dialect, {"id": jobs.c.id.type}, "wanted")
+    columns = (*_POLICY, *_STATE, *_SCHEDULE, *_DEFINITION) if to_start else (*_POLICY, *_STATE)
+    return packed(dialect, lock_rows(select(*columns).where(jobs.c.id.in_(select(wanted.c.id)))))
+
+
+def save_states(connection: Connection, changed: Sequence[Job | EngineJob], seen: Mapping[str, Instant | None]) -> int:
     """Write the engine's part of jobs that were locked in this transaction; how many rows it met.
 
     `seen` has the `next_run_at` each was locked with: the compare of the compare-and-set. A job whose
     schedule has no slot left becomes `completed` through its status.
     """
+    rows = pack([[job.id, job.version, seen[job.id], job.status, *_state_values(job.state)] for job in changed])
+    return connection.execute(_save_states_statement(connection.dialect.name), rows).rowcount
+
+
+@cache
+def _save_states_statement(dialect: str) -> Update:
     columns = {"id": jobs.c.id.type, "seen_version": Integer(), "seen_next_run_at": jobs.c.next_run_at.type}
-    columns |= columns_of((jobs.c.status, *_STATE))
-    rows = batch(connection.dialect.name, columns)
-    statement = (
+    rows = batch(dialect, columns | columns_of((jobs.c.status, *_STATE)))
+    return (
         update(jobs)
         .values({column: rows.c[column.name] for column in (jobs.c.status, *_STATE)})
         .where(
@@ -179,8 +207,6 @@ def save_states(connection: Connection, changed: Sequence[Job], seen: Mapping[st
             jobs.c.next_run_at.is_not_distinct_from(rows.c.seen_next_run_at),
         )
     )
-    packed = pack([[job.id, job.version, seen[job.id], job.status, *_state_values(job.state)] for job in changed])
-    return connection.execute(statement, packed).rowcount
 
 
 def definitions(connection: Connection, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Definition]:
@@ -323,6 +349,17 @@ def _state_values(state: JobState) -> list[Any]:
     ]
 
 
+def _engine_job(row: Sequence[Any]) -> EngineJob:
+    job_id, team_id, version, status, overlap, catchup, window, on_lost, *rest = row
+    state = _state(rest[:_N_STATE])
+    job = EngineJob(job_id, team_id, version, status, overlap, catchup, window, on_lost, state)
+    if len(rest) > _N_STATE:
+        schedule, definition = rest[_N_STATE : _N_STATE + _N_SCHEDULE], rest[_N_STATE + _N_SCHEDULE :]
+        job.schedule = Schedule(*schedule)
+        job.definition = _definition(definition)
+    return job
+
+
 def _job(row: Sequence[Any]) -> Job:
     own, rest = row[:_N_OWN], row[_N_OWN:]
     schedule, rest = rest[:_N_SCHEDULE], rest[_N_SCHEDULE:]
@@ -361,13 +398,22 @@ def _state(values: Sequence[Any]) -> JobState:
 
 def _definition(values: Sequence[Any]) -> Definition:
     method, url, headers, body, timeout, attempts, backoff, delay, success = values
-    status, contains, not_contains = orjson.loads(success)
     return Definition(
-        method=method,
-        url=url,
-        headers=tuple((name, value) for name, value in orjson.loads(headers)),
-        body=body,
-        timeout_seconds=timeout,
-        retry=RetryPolicy(attempts, backoff, delay),
-        success=SuccessRule(tuple(status), contains, not_contains),
+        method,
+        url,
+        _headers(headers),
+        body,
+        timeout,
+        RetryPolicy(attempts, backoff, delay),
+        _success(success),
     )
+
+
+@lru_cache(maxsize=1024)
+def _success(text: str) -> SuccessRule:
+    status, contains, not_contains = orjson.loads(text)
+    return SuccessRule(tuple(status), contains, not_contains)
+
+
+def _headers(text: str) -> tuple[tuple[str, str], ...]:
+    return tuple([(name, value) for name, value in orjson.loads(text)]) if text != "[]" else ()

@@ -7,13 +7,16 @@ never decide anything.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Column, Connection, and_, func, or_, select, tuple_, update
+from sqlalchemy import Column, Connection, Select, and_, func, or_, select, tuple_, update
+from sqlalchemy.sql import Insert, Update
 
 from zerocron.core.lifecycle import WAITING
 from zerocron.core.model import Instant, Run, RunStatus
-from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, lock_rows, pack
+from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, lock_rows, pack, packed
 from zerocron.storage.ledger.tables import RUN_IS_OPEN, runs
 
 COLUMNS: tuple[Column[Any], ...] = (
@@ -56,16 +59,26 @@ Seen = tuple[str, int]
 
 def insert(connection: Connection, new: Sequence[Run]) -> int:
     """New runs; how many were written. A run whose slot has one already raises IntegrityError."""
-    statement = insert_batch(connection.dialect.name, COLUMNS)
-    return connection.execute(statement, pack([_values(run, COLUMNS) for run in new])).rowcount
+    rows = pack([_all_values(run) for run in new])
+    return connection.execute(_insert_statement(connection.dialect.name), rows).rowcount
+
+
+@cache
+def _insert_statement(dialect: str) -> Insert:
+    return insert_batch(dialect, COLUMNS)
 
 
 def move(connection: Connection, moved: Sequence[tuple[Run, Seen]]) -> int:
     """Write the new state of runs that are still as they were seen; how many were."""
+    rows = pack([[run.id, run.scheduled_for, *seen, *_moving_values(run)] for run, seen in moved])
+    return connection.execute(_move_statement(connection.dialect.name), rows).rowcount
+
+
+@cache
+def _move_statement(dialect: str) -> Update:
     guard = {"seen_status": runs.c.status.type, "seen_attempt": runs.c.attempt.type}
-    columns = columns_of((runs.c.id, runs.c.scheduled_for)) | guard | columns_of(_MOVING)
-    rows = batch(connection.dialect.name, columns)
-    statement = (
+    rows = batch(dialect, columns_of((runs.c.id, runs.c.scheduled_for)) | guard | columns_of(_MOVING))
+    return (
         update(runs)
         .values({column: rows.c[column.name] for column in _MOVING})
         .where(
@@ -75,8 +88,6 @@ def move(connection: Connection, moved: Sequence[tuple[Run, Seen]]) -> int:
             runs.c.attempt == rows.c.seen_attempt,
         )
     )
-    packed = pack([[run.id, run.scheduled_for, *seen, *_values(run, _MOVING)] for run, seen in moved])
-    return connection.execute(statement, packed).rowcount
 
 
 def seen(run: Run) -> Seen:
@@ -86,9 +97,14 @@ def seen(run: Run) -> Seen:
 
 def lock(connection: Connection, run_ids: Sequence[str]) -> dict[str, Run]:
     """The runs by id, held until the transaction ends. A run another node holds is left out."""
-    wanted = batch(connection.dialect.name, {"id": runs.c.id.type}, "wanted")
-    query = lock_rows(select(*COLUMNS).where(runs.c.id.in_(select(wanted.c.id))))
+    query = _lock_statement(connection.dialect.name)
     return {row[0]: Run(*row) for row in fetch(connection, query, pack([[run_id] for run_id in run_ids]))}
+
+
+@cache
+def _lock_statement(dialect: str) -> Select[Any]:
+    wanted = batch(dialect, {"id": runs.c.id.type}, "wanted")
+    return packed(dialect, lock_rows(select(*COLUMNS).where(runs.c.id.in_(select(wanted.c.id)))))
 
 
 def lock_waiting_of_job(connection: Connection, job_id: str) -> list[Run]:
@@ -181,5 +197,5 @@ def delete_of_job(connection: Connection, job_id: str, *, before: Instant, limit
     return found
 
 
-def _values(run: Run, columns: Sequence[Column[Any]]) -> list[Any]:
-    return [getattr(run, column.name) for column in columns]
+_all_values = attrgetter(*(column.name for column in COLUMNS))
+_moving_values = attrgetter(*(column.name for column in _MOVING))

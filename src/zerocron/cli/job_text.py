@@ -1,0 +1,177 @@
+"""How jobs read: a table of many, the fields of one.
+
+Owns the words for a job's settings. It asks the server for nothing but the slots that follow the next one.
+"""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from zerocron.cli import times
+from zerocron.cli.client import Client
+from zerocron.cli.show import (
+    WIDE,
+    Json,
+    clean,
+    lines,
+    output,
+    print_fields,
+    print_json,
+    print_table,
+    say,
+    shortened,
+    table,
+    word,
+)
+from zerocron.clock import SystemClock
+
+NEXT_SHOWN = 3
+BODY_CHARACTERS_SHOWN = 400
+
+
+def print_jobs(jobs: list[Json]) -> None:
+    """Two lines a job where eighty columns are all there is, one line on a wide terminal."""
+    now = SystemClock().now()
+    if output().width >= WIDE:
+        made = table("NAME", "STATUS", "SCHEDULE", f"NEXT RUN ({times.here(now)})", "LAST RUN", "ID")
+        for column in made.columns[1:]:
+            column.no_wrap = True
+        for job in jobs:
+            when, at = _next_cells(job, now)
+            result, ago = _last_cells(job, now)
+            made.add_row(
+                Text(clean(job["name"])),
+                word(job["status"]),
+                Text(clean(_schedule_words(job))),
+                Text(f"{when}, {at}" if at else when),
+                Text.assemble(result, f" {ago}"),
+                Text(job["id"]),
+            )
+    else:
+        made = table("NAME / ID", "SCHEDULE / STATUS", f"NEXT ({times.here(now)})", "LAST RUN")
+        made.columns[0].overflow = "ellipsis"
+        made.columns[0].no_wrap = True
+        made.columns[0].min_width = 36
+        for job in jobs:
+            made.add_row(
+                lines([job["name"], Text(job["id"], style="dim")]),
+                lines([job["schedule"], word(job["status"])]),
+                lines(_next_cells(job, now)),
+                lines(_last_cells(job, now)),
+            )
+    print_table(made)
+
+
+def _next_cells(job: Json, now: int) -> tuple[str, str]:
+    if job["next_run_at"] is None:
+        return "-", ""
+    at = times.instant(job["next_run_at"])
+    return times.relative(at, now), times.short(at, now)
+
+
+def _last_cells(job: Json, now: int) -> tuple[Text, str]:
+    last = job["last_run"]
+    if last is None:
+        return Text("-"), ""
+    failures = job["stats"]["consecutive_failures"]
+    result = word(last["status"])
+    if last["status"] != "succeeded" and failures > 1:
+        result.append(f" ×{failures}")
+    return result, times.relative(times.instant(last["finished_at"]), now)
+
+
+def _schedule_words(job: Json) -> str:
+    """As it was typed, with its zone where that says something."""
+    written = str(job["schedule"])
+    return written if job["timezone"] == "UTC" else f"{written} ({job['timezone']})"
+
+
+def _meaning(job: Json) -> list[Text]:
+    """What the schedule means, where that is not what was typed."""
+    meaning = [job["description"], job["schedule_cron"]]
+    return [Text(clean(text), style="dim") for text in meaning if text not in (None, job["schedule"])]
+
+
+def next_words(job: Json) -> str:
+    now = SystemClock().now()
+    if job["next_run_at"] is None:
+        return "none"
+    at = times.instant(job["next_run_at"])
+    return f"{times.relative(at, now)}, {times.full(at)}"
+
+
+def print_job(client: Client, job: Json, as_json: bool, heading: str | None = None) -> None:
+    if as_json:
+        print_json(job)
+        return
+    say(heading or str(job["name"]), style="bold")
+    print_fields(_job_fields(job, _next_runs(client, job)))
+    for warning in job["warnings"]:
+        say(f"warning: {warning}", style="yellow")
+
+
+def _next_runs(client: Client, job: Json) -> list[int]:
+    """The next slots: the one the server has, and those that would follow it."""
+    if job["next_run_at"] is None:
+        return []
+    first = job["next_run_at"]
+    following: list[str] = []
+    if job["schedule_kind"] != "once":
+        question = {"schedule": job["schedule_cron"] or job["schedule"], "timezone": job["timezone"], "after": first}
+        following = client.send("POST", "/v1/schedules/preview", {**question, "count": NEXT_SHOWN - 1})["next"]
+    return [times.instant(text) for text in (first, *following)]
+
+
+def _job_fields(job: Json, next_runs: list[int]) -> list[tuple[str, str | Text]]:
+    now = SystemClock().now()
+    fields: list[tuple[str, str | Text]] = [
+        ("id", job["id"]),
+        ("status", word(job["status"])),
+        ("schedule", lines([_schedule_words(job), *_meaning(job)])),
+        ("next runs", "\n".join(f"{times.full(at)}  {times.relative(at, now)}" for at in next_runs) or "none"),
+        ("calls", f"{job['method']} {job['url']}"),
+    ]
+    if job["headers"]:
+        fields.append(("headers", "\n".join(f"{name}: {value}" for name, value in job["headers"].items())))
+    if job["body"] is not None:
+        fields.append(("body", shortened(job["body"], BODY_CHARACTERS_SHOWN)))
+    fields += [
+        ("time-out", times.span(job["timeout"])),
+        ("success", _success_words(job["success"])),
+        ("retries", _retry_words(job["retry"])),
+        ("policies", f"overlap {job['overlap']}, catch-up {_catchup_words(job)}, on lost {job['on_lost']}"),
+    ]
+    if job["tags"]:
+        fields.append(("tags", ", ".join(job["tags"])))
+    if job["last_run"] is not None:
+        last = job["last_run"]
+        at = times.full(times.instant(last["finished_at"]))
+        fields.append(("last run", Text.assemble(word(last["status"]), f" {at}\nrun {last['id']}")))
+    fields.append(("so far", _stats_words(job["stats"])))
+    return fields
+
+
+def _success_words(rule: Json) -> str:
+    words = f"status {', '.join(rule['status'])}"
+    if rule["body_contains"] is not None:
+        words += f", body contains {rule['body_contains']!r}"
+    if rule["body_not_contains"] is not None:
+        words += f", body does not contain {rule['body_not_contains']!r}"
+    return words
+
+
+def _retry_words(retry: Json) -> str:
+    if retry["attempts"] == 1:
+        return "none (1 attempt)"
+    return f"up to {retry['attempts']} attempts, {retry['backoff']} back-off from {times.span(retry['delay'])}"
+
+
+def _catchup_words(job: Json) -> str:
+    return str(job["catchup"]) + ("" if job["catchup"] == "none" else f" within {times.span(job['catchup_window'])}")
+
+
+def _stats_words(stats: Json) -> str:
+    words = f"{stats['succeeded']:,} succeeded, {stats['failed']:,} failed, {stats['skipped']:,} skipped"
+    if stats["average_duration_ms"] is not None:
+        words += f"; {times.duration(stats['average_duration_ms'])} on average"
+    return words

@@ -1,0 +1,696 @@
+"""Did this run, with its faults, keep the promise? The checker of PROMISES.md part B, for one node.
+
+    python -m tests.faults.checker --data-dir D --target-log L --faults F --ops O
+
+prints one violation a line and a JSON summary, and exits 1 when there is any. `violations(history)` is the same as a
+function. What each invariant means here is the docstring of its function. The expected slots come from
+`occurrences.py`, which shares no code with the product.
+
+Words: a slot is *required* when some active version of its job has it and there was time for it before the read time;
+*optional* within 0.1 s of a seam between two versions, inside the call that made the seam, or too close to the end.
+A window is *blocked* for a job when no process could start anything, or (overlap skip, queue) another run held the
+job's place. B is 5 s of time that is not blocked.
+
+Not here, because one node with SQLite has no such thing: the clock offsets C (one machine has one clock), I21 (the
+index lives in the process and ends with it), I22 and I23 (alerts and monitors do not exist yet), I24 and I25
+(secrets do not exist yet; leaks are the suite's own hygiene). I11 knows two excuses only, a killed process and a
+forced stop: with one node nobody can fence a process that is merely paused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from tests.faults.history import (
+    FOREVER,
+    History,
+    Operation,
+    Row,
+    Version,
+    load,
+    merged,
+    path_of,
+    uncovered,
+)
+from tests.faults.matching import unmatched
+from tests.faults.occurrences import occurrences
+
+SIGMA_MS = 50
+"""One machine has one clock; this is for the time between reading it and what is measured."""
+
+SEAM_MS = 100
+B_MS = 5_000
+MISFIRE_MS = 5_000
+NO_CATCHUP_MS = 60_000
+CATCHUP_MAX = 100
+TURN_MS = 150
+"""What one more run of a backlog may cost beside the time it takes itself."""
+
+REDELIVERIES_MAX = 3
+OPEN = ("queued", "running", "retrying")
+WAITING = ("queued", "retrying")
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    invariant: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.text}"
+
+
+Found = Iterator[str]
+
+
+# --- the expected set ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The slots of a job that must be accounted for, and those that may be."""
+
+    required: frozenset[int]
+    optional: frozenset[int]
+
+    @property
+    def known(self) -> frozenset[int]:
+        return self.required | self.optional
+
+
+def expected(history: History, job_id: str) -> Expected:
+    """Over all versions with status active; neighbours with the same plan count as one."""
+    required: set[int] = set()
+    optional: set[int] = set()
+    blocked = history.blocked(job_id)
+    for since, until, version in _spans(history.versions[job_id]):
+        seams = [_seam(history, job_id, since)]
+        if until != FOREVER:
+            seams.append(_seam(history, job_id, until))
+        for slot in occurrences(version.schedule, since - SEAM_MS, min(until + SEAM_MS, history.read_time + 2_000)):
+            at_seam = any(begin <= slot <= end for begin, end in seams)
+            in_time = uncovered(slot, history.read_time, blocked if version.exclusive else history.down) >= B_MS
+            (required if in_time and not at_seam else optional).add(slot)
+    return Expected(frozenset(required), frozenset(optional - required))
+
+
+def _spans(versions: list[Version]) -> Iterator[tuple[int, int, Version]]:
+    current: tuple[int, int, Version] | None = None
+    for version in versions:
+        if version.status != "active":
+            continue
+        if current is not None and current[1] == version.since and current[2].plan == version.plan:
+            current = (current[0], version.until, version)
+            continue
+        if current is not None:
+            yield current
+        current = (version.since, version.until, version)
+    if current is not None:
+        yield current
+
+
+def _seam(history: History, job_id: str, instant: int) -> tuple[int, int]:
+    begin, end = instant - SEAM_MS, instant + SEAM_MS
+    for operation in _operations(history, job_id):
+        if operation.since - SEAM_MS <= instant <= operation.until + SEAM_MS:
+            begin = min(begin, operation.since - SEAM_MS)
+            end = max(end, min(operation.until, operation.since + 60_000) + SEAM_MS)
+    return begin, end
+
+
+def _operations(history: History, job_id: str) -> Iterator[Operation]:
+    return (item for item in history.operations if item.data.get("job") == job_id and item.kind != "trigger")
+
+
+def _is_slot(run: Row) -> bool:
+    return bool(run["trigger_key"] == "")
+
+
+def _slots(history: History, job_id: str) -> list[Row]:
+    return [run for run in history.runs_of_job.get(job_id, []) if _is_slot(run)]
+
+
+def _covers(skip: Row) -> tuple[int, int]:
+    last = skip["scheduled_until"]
+    return skip["scheduled_for"], skip["scheduled_for"] if last is None else last
+
+
+# --- the invariants --------------------------------------------------------------------------------------------------
+
+
+def i1_accounted(history: History) -> Found:
+    """Every required slot is in exactly one run or one range of skips; an optional one in at most one."""
+    for job_id in history.versions:
+        rows = _slots(history, job_id)
+        times = Counter(run["scheduled_for"] for run in rows if run["status"] != "skipped")
+        ranges = [_covers(run) for run in rows if run["status"] == "skipped"]
+        slots = expected(history, job_id)
+        for slot in sorted(slots.known):
+            number = times[slot] + sum(first <= slot <= last for first, last in ranges)
+            if number > 1 or (number == 0 and slot in slots.required):
+                yield f"job {job_id}: slot {slot} is accounted for {number} times"
+
+
+def i2_no_phantom(history: History) -> Found:
+    """Every scheduled run and every end of a range of skips is a slot, and a range counts what lies in it."""
+    for job_id, rows in history.runs_of_job.items():
+        if job_id not in history.versions:
+            yield f"job {job_id}: has runs and no version"
+            continue
+        slots = expected(history, job_id)
+        for run in filter(_is_slot, rows):
+            first, last = _covers(run)
+            for slot in {first, last} - slots.known:
+                yield f"run {run['id']}: {slot} is no slot of job {job_id}"
+            low = sum(first <= slot <= last for slot in slots.required)
+            high = sum(first <= slot <= last for slot in slots.known)
+            if not low <= run["count"] <= high:
+                yield f"run {run['id']}: counts {run['count']} slots where there are {high}"
+
+
+_RUN_NAMESPACE = uuid5(NAMESPACE_URL, "https://0cron.dev/run")
+
+
+def i3_unique(history: History) -> Found:
+    """One run a slot, whose id is UUIDv5 of job and slot; a manual run is named by its own id."""
+    seen = Counter((run["job_id"], run["scheduled_for"]) for run in history.runs if _is_slot(run))
+    yield from (f"job {job_id}: {number} runs of slot {slot}" for (job_id, slot), number in seen.items() if number > 1)
+    for run in history.runs:
+        if _is_slot(run):
+            wanted = str(uuid5(_RUN_NAMESPACE, f"{run['job_id']}@{run['scheduled_for']}"))
+            if run["id"] != wanted:
+                yield f"run {run['id']}: slot {run['scheduled_for']} of {run['job_id']} must have the id {wanted}"
+        elif run["trigger_key"] != run["id"] or UUID(run["id"]).version != 7:
+            yield f"run {run['id']}: a manual run has a time-ordered id of its own, which is its trigger key"
+
+
+def i4_skips_justified(history: History) -> Found:
+    """`missed`: the slot was blocked, and the policy, applied at the moment of the decision, leaves exactly these out.
+
+    `overlap`: another run of the job was under way; `queue_full`: another one waited. No other skip exists. And the
+    other way round: a slot that ran although it was more than 5 s late at the decision is one the policy keeps.
+    """
+    for run in history.runs:
+        decided_at = run["created_at"] if _is_slot(run) else run["finished_at"]
+        if run["status"] != "skipped":
+            if _is_slot(run) and decided_at - run["scheduled_for"] > MISFIRE_MS:
+                kept = _kept(history.version_of(run), run["scheduled_for"], decided_at)
+                if run["scheduled_for"] not in kept:
+                    yield f"run {run['id']}: ran {decided_at - run['scheduled_for']} ms late against its policy"
+        elif run["reason"] == "missed" and _is_slot(run):
+            yield from _missed(history, run)
+        elif run["reason"] in ("overlap", "queue_full"):
+            if not _justified(history, run, decided_at):
+                yield f"run {run['id']}: skipped as {run['reason']} at {decided_at} without such a run"
+        else:
+            yield f"run {run['id']}: skipped for {run['reason']}, which is no reason"
+
+
+def _missed(history: History, run: Row) -> Found:
+    first, last = _covers(run)
+    decided_at, version = run["created_at"], history.version_of(run)
+    if decided_at - first <= MISFIRE_MS:
+        yield f"run {run['id']}: missed although only {decided_at - first} ms late"
+    idle = uncovered(first, decided_at, history.blocked(run["job_id"]) if version.exclusive else history.down)
+    backlog = sum(first <= (other["started_at"] or 0) <= decided_at for other in _slots(history, run["job_id"]))
+    if idle > B_MS + backlog * TURN_MS:
+        yield f"run {run['id']}: missed although its start was possible for {idle} ms"
+    kept = _kept(version, first, decided_at)
+    left_out = [slot for slot in occurrences(version.schedule, first - 1, decided_at) if slot not in kept]
+    wanted = [slot for slot in left_out if not kept or slot < kept[0]]
+    if not wanted or (first, last, run["count"]) != (wanted[0], wanted[-1], len(wanted)):
+        seen = f"{first}..{last} ({run['count']})"
+        yield f"run {run['id']}: skips {seen}, the policy says {wanted[:1]}..{wanted[-1:]} ({len(wanted)})"
+
+
+def _kept(version: Version, first: int, decided_at: int) -> list[int]:
+    """Of the slots from `first` to the decision, those the catch-up policy runs."""
+    policy, window_ms = version.schedule["catchup"], version.schedule["catchup_window_seconds"] * 1000
+    if policy == "none":
+        window_ms = min(window_ms, NO_CATCHUP_MS)
+    slots = occurrences(version.schedule, first - 1, decided_at)
+    newest = slots[-CATCHUP_MAX:] if policy == "all" else slots[-1:]
+    return [slot for slot in newest if decided_at - slot <= window_ms]
+
+
+def _justified(history: History, run: Row, at: int) -> bool:
+    others = [other for other in history.runs_of_job[run["job_id"]] if other["id"] != run["id"]]
+    if run["reason"] == "overlap" and _is_slot(run):
+        return any(_started_by(other, at) and (other["finished_at"] or FOREVER) >= at for other in others)
+    # A waiting run, or for a manual trigger any run that is open: it takes its place behind the one that waits.
+    return any(
+        other["status"] != "skipped" and other["created_at"] <= at <= (other["finished_at"] or FOREVER)
+        for other in others
+    )
+
+
+def _started_by(run: Row, at: int) -> bool:
+    return run["started_at"] is not None and run["started_at"] <= at
+
+
+def i5_not_early(history: History) -> Found:
+    """No execution starts, and no request arrives, before the run's due time."""
+    for execution in history.executions:
+        run = history.run_of.get(execution["run_id"])
+        if run is not None and execution["started_at"] < run["scheduled_for"]:
+            yield f"execution {_name(execution)}: started {run['scheduled_for'] - execution['started_at']} ms early"
+    for request in history.received:
+        run = history.run_of.get(request.run_id or "")
+        if run is not None and request.at < run["scheduled_for"] - SIGMA_MS:
+            yield f"request {request.run_id}.{request.attempt}: arrived {run['scheduled_for'] - request.at:.0f} ms early"
+
+
+def lateness(history: History, run: Row) -> int | None:
+    """How late the first execution began, leaving out blocked time; None when there was none."""
+    executions = history.executions_of_run.get(run["id"], [])
+    if not executions:
+        return None
+    version = history.version_of(run)
+    blocked = [
+        *history.down,
+        *(
+            (other["started_at"], other["finished_at"] or FOREVER)
+            for other in history.runs_of_job[run["job_id"]]
+            if version.exclusive and other["id"] != run["id"] and other["started_at"] is not None
+        ),
+    ]
+    return uncovered(run["scheduled_for"], executions[0]["started_at"], merged(blocked))
+
+
+def i6_not_late(history: History) -> Found:
+    """The first execution begins within B of the slot (or trigger), plus 0.15 s for each run of a backlog before it."""
+    for run in history.runs:
+        late = lateness(history, run)
+        if late is None:
+            continue
+        backlog = sum(
+            run["scheduled_for"] <= (other["started_at"] or 0) < run["started_at"]
+            for other in history.runs_of_job[run["job_id"]]
+        )
+        if late > B_MS + backlog * TURN_MS:
+            yield f"run {run['id']}: first execution {late} ms late although its start was possible"
+
+
+def i7_write_ahead(history: History) -> Found:
+    """Every request at the target has its run and its execution row, begun before it arrived."""
+    rows = {(execution["run_id"], execution["attempt"]): execution for execution in history.executions}
+    for request in history.received:
+        execution = rows.get((request.run_id or "", request.attempt or 0))
+        if execution is None:
+            yield f"request {request.run_id}.{request.attempt} to {request.path}: has no execution row"
+        elif execution["started_at"] > request.at + SIGMA_MS:
+            yield f"execution {_name(execution)}: began after its request had arrived"
+        elif request.key != request.run_id or request.job_id != execution["job_id"]:
+            yield f"request {request.run_id}.{request.attempt}: its headers contradict each other"
+
+
+def i8_one_request(history: History) -> Found:
+    """One request an execution."""
+    for (run_id, attempt), requests in history.received_of.items():
+        if len(requests) > 1:
+            yield f"execution {run_id}.{attempt}: the target saw {len(requests)} requests"
+
+
+def i9_attempts(history: History) -> Found:
+    """Executions are 1..n; each has its cause; a retry waits its back-off (or Retry-After) and at most B longer."""
+    for run in history.runs:
+        executions = history.executions_of_run.get(run["id"], [])
+        numbers = [execution["attempt"] for execution in executions]
+        if numbers != list(range(1, len(numbers) + 1)):
+            yield f"run {run['id']}: its executions are numbered {numbers}"
+            continue
+        failures = 0
+        for index, execution in enumerate(executions):
+            before = executions[index - 1] if index else None
+            lost = before is not None and before["error_kind"] == "node_lost"
+            cause = "first" if before is None else "node_lost" if lost else "retry"
+            if execution["cause"] != cause:
+                yield f"execution {_name(execution)}: its cause is {execution['cause']}, not {cause}"
+            if before is not None:
+                wait = 0 if lost else _wait_ms(history.version_of(run), failures, before)
+                yield from _waited(history, before, execution, wait)
+            failures += execution["error_kind"] not in (None, "node_lost")
+
+
+def _waited(history: History, before: Row, execution: Row, wait: int) -> Found:
+    waited = execution["started_at"] - before["finished_at"]
+    lost = before["error_kind"] == "node_lost"
+    if waited < wait - 1 and not (lost and before["response"] is not None):
+        yield f"execution {_name(execution)}: began {waited} ms after the one before, its wait is {wait} ms"
+    longer = uncovered(before["finished_at"] + wait, execution["started_at"], history.down)
+    if longer > B_MS:
+        yield f"execution {_name(execution)}: waited {longer} ms longer than its wait of {wait} ms"
+
+
+def _wait_ms(version: Version, failures: int, before: Row) -> int:
+    _, backoff, delay = version.definition["retry"]
+    factor = {"exponential": 2 ** (failures - 1), "linear": failures}.get(backoff, 1)
+    wait = min(delay * factor, 86_400) * 1000
+    for name, value in (before["response"] or {}).get("headers", []):
+        if name.lower() == "retry-after" and value.isdigit():
+            wait = max(wait, min(int(value), 3_600) * 1000)
+    return round(wait)
+
+
+def i10_bounded(history: History) -> Found:
+    """At most the configured attempts and 3 redeliveries; with `give_up` nothing is sent after an unknown outcome."""
+    for run in history.runs:
+        executions = history.executions_of_run.get(run["id"], [])
+        version = history.version_of(run)
+        redelivered = sum(execution["cause"] == "node_lost" for execution in executions)
+        if redelivered > REDELIVERIES_MAX:
+            yield f"run {run['id']}: was redelivered {redelivered} times"
+        if len(executions) > version.definition["retry"][0] + redelivered:
+            yield f"run {run['id']}: {len(executions)} executions, {redelivered} of them redelivered"
+        give_up = {item.schedule["on_lost"] for item in history.versions[run["job_id"]]} == {"give_up"}
+        if give_up:
+            failures = sum(execution["error_kind"] not in (None, "node_lost") for execution in executions)
+            requests = sum(len(history.received_of.get((run["id"], row["attempt"]), [])) for row in executions)
+            if redelivered or requests > 1 + failures:
+                yield f"run {run['id']}: sent {requests} times after {failures} recorded failures, at most once"
+
+
+def i11_losses_excused(history: History) -> Found:
+    """A lost execution lies across a kill or a forced stop, and its session has ended."""
+    for execution in history.executions:
+        if execution["error_kind"] != "node_lost":
+            continue
+        excuses = [
+            fault
+            for fault in history.faults
+            if fault.kind in ("kill", "forced_stop", "ledger")
+            and fault.since <= execution["finished_at"] + SIGMA_MS
+            and fault.until >= execution["started_at"] - SIGMA_MS
+        ]
+        if not excuses:
+            yield f"execution {_name(execution)}: lost without a fault"
+        session = history.sessions.get(execution["session_id"])
+        if (session is None or session["ended_at"] is None) and all(fault.kind != "ledger" for fault in excuses):
+            yield f"execution {_name(execution)}: lost while its session goes on"
+
+
+def i12_settled(history: History) -> Found:
+    """At the end nothing is overdue or stuck, and every active job has a slot of its schedule to come."""
+    ended_gracefully = any(fault.kind == "stop" and fault.until == FOREVER for fault in history.faults)
+    for run in history.runs:
+        if run["status"] == "running" and ended_gracefully:
+            yield f"run {run['id']}: still running after the stop"
+        if run["status"] in WAITING:
+            job = history.jobs[run["job_id"]]
+            if run["retry_at"] is None and job["active_run_id"] is None:
+                yield f"run {run['id']}: waits for nobody"
+            elif run["retry_at"] is not None:
+                overdue = uncovered(run["retry_at"], history.read_time, history.blocked(run["job_id"]))
+                if overdue > B_MS:
+                    yield f"run {run['id']}: {run['status']} and overdue by {overdue} ms"
+    for job_id, job in history.jobs.items():
+        yield from _cursor_settled(history, job_id, job)
+        for column in ("active_run_id", "queued_run_id"):
+            holder = history.run_of.get(job[column] or "")
+            if job[column] is not None and (holder is None or holder["status"] not in OPEN):
+                yield f"job {job_id}: its {column} is a run that is not open"
+
+
+def _cursor_settled(history: History, job_id: str, job: Row) -> Found:
+    version, cursor = history.versions[job_id][-1], job["next_run_at"]
+    if job["status"] != "active":
+        if cursor is not None:
+            yield f"job {job_id}: is {job['status']} and due at {cursor}"
+        return
+    if cursor is None or occurrences(version.schedule, cursor - 1, cursor) != [cursor]:
+        yield f"job {job_id}: is active, and its cursor {cursor} is no slot of its schedule"
+        return
+    overdue = uncovered(cursor, history.read_time, history.blocked(job_id) if version.exclusive else history.down)
+    if overdue > B_MS:
+        yield f"job {job_id}: its slot {cursor} is overdue by {overdue} ms"
+
+
+def i13_truth(history: History) -> Found:
+    """What is recorded about an answer is what the target says it sent, and `succeeded` means that it is accepted.
+
+    An answer that the target finished and the rule accepts is not recorded as a broken rule. A target log without
+    answers (`tests.support.target --log`) is taken at the ledger's word.
+    """
+    for execution in history.executions:
+        run = history.run_of.get(execution["run_id"])
+        if run is None:
+            yield f"execution {_name(execution)}: has no run"
+            continue
+        version = history.version_of(run)
+        requests = history.received_of.get((execution["run_id"], execution["attempt"]), [])
+        response, kind = execution["response"] or {}, execution["error_kind"]
+        accepted = response.get("status") is not None and _accepts(version, response["status"])
+        if (execution["status"] == "success") != (kind is None):
+            yield f"execution {_name(execution)}: is {execution['status']} with the error {kind}"
+        if kind is None and not (accepted and requests):
+            yield f"execution {_name(execution)}: success with status {response.get('status')}, {len(requests)} requests"
+        if kind == "rule" and accepted and not any(version.definition["success"][1:]):
+            yield f"execution {_name(execution)}: failed although its status {response['status']} is accepted"
+        if kind in (None, "rule") and requests and requests[0].knows_answers:
+            digest = hashlib.sha256((execution["response_body"] or "").encode()).hexdigest()
+            if (requests[0].status, requests[0].body_sha256) != (response.get("status"), digest):
+                yield f"execution {_name(execution)}: records another answer than the target sent"
+
+
+def _accepts(version: Version, status: int) -> bool:
+    for pattern in version.definition["success"][0]:
+        low, _, high = pattern.replace("xx", "00").partition("-")
+        if pattern.endswith("xx"):
+            high = str(int(low) + 99)
+        if int(low) <= status <= int(high or low):
+            return True
+    return False
+
+
+def i14_fence(history: History) -> Found:
+    """A run is ended by its newest execution and never changes again (the latter by the ledger's audit triggers)."""
+    for entry in history.audit:
+        if entry["kind"] in ("run_after_end", "run_deleted"):
+            yield f"run {entry['id']}: {entry['kind']} ({entry['note']})"
+    for run in history.runs:
+        executions = history.executions_of_run.get(run["id"], [])
+        last = executions[-1] if executions else None
+        if executions and run["attempt"] != len(executions) and run["status"] != "running":
+            yield f"run {run['id']}: at attempt {run['attempt']} with {len(executions)} executions"
+        if any(execution["error_kind"] is None for execution in executions[:-1]):
+            yield f"run {run['id']}: went on after a success"
+        if run["status"] in ("succeeded", "failed", "lost") and last is None:
+            yield f"run {run['id']}: is {run['status']} without an execution"
+        elif last is not None and run["status"] not in OPEN and not _fits(run, last):
+            yield f"run {run['id']}: is {run['status']} ({run['reason']}), its last execution {last['error_kind']}"
+
+
+def _fits(run: Row, last: Row) -> bool:
+    kind = last["error_kind"]
+    return {
+        "succeeded": kind is None,
+        "failed": kind not in (None, "node_lost") or run["reason"] in ("redeliveries_exhausted", "superseded"),
+        "lost": kind == "node_lost",
+        "cancelled": kind is not None,
+        "skipped": False,
+    }[str(run["status"])]
+
+
+def i15_no_overlap(history: History) -> Found:
+    """With overlap skip or queue the executions of different runs of a job are disjoint, and slots start in order."""
+    for job_id, rows in history.runs_of_job.items():
+        if not all(version.exclusive for version in history.versions.get(job_id, [])):
+            continue
+        spans = sorted(
+            (execution["started_at"], execution["finished_at"], run["id"])
+            for run in rows
+            for execution in history.executions_of_run.get(run["id"], [])
+            if not (execution["error_kind"] == "node_lost" and execution["response"] is not None)
+        )
+        for (_, end, first), (begin, _, second) in zip(spans, spans[1:], strict=False):
+            if first != second and begin < end:
+                yield f"job {job_id}: run {second} began {end - begin} ms before {first} had ended"
+        begun = [run["started_at"] for run in rows if _is_slot(run) and run["started_at"] is not None]
+        if begun != sorted(begun):
+            yield f"job {job_id}: its slots did not start in order"
+
+
+def i16_durable(history: History) -> Found:
+    """What an ok call made is there at the end, what a failed call asked for is not; one key makes one thing."""
+    keys: dict[str, str] = {}
+    names = Counter(job["name"] for job in history.jobs.values())
+    for item in history.operations:
+        data = item.data
+        if item.outcome == "ok":
+            if item.kind == "trigger":
+                if data["run"] not in history.run_of:
+                    yield f"op {item.number}: the run {data['run']} of an acknowledged trigger is not there"
+            elif history.version(data["job"], data["version"]) is None:
+                yield f"op {item.number}: version {data['version']} of an acknowledged {item.kind} is not there"
+            made = data["run"] if item.kind == "trigger" else data["job"]
+            if data.get("key") is not None and keys.setdefault(data["key"], made) != made:
+                yield f"op {item.number}: its key gave {keys[data['key']]} before, now {made}"
+        elif item.kind == "create" and names[data["name"]] > (item.outcome == "info"):
+            yield f"op {item.number}: a {item.outcome} create left {names[data['name']]} jobs {data['name']!r}"
+
+
+def i17_stopped(history: History) -> Found:
+    """After an acknowledged pause or delete nothing starts until a resume was asked for, and nothing waits."""
+    for item in history.operations:
+        if item.kind not in ("pause", "delete") or item.outcome != "ok":
+            continue
+        job_id = item.data["job"]
+        resumed = min(
+            (
+                other.since
+                for other in history.operations
+                if other.kind == "resume" and other.data.get("job") == job_id and other.since >= item.since
+            ),
+            default=FOREVER,
+        )
+        for run in history.runs_of_job.get(job_id, []):
+            for execution in history.executions_of_run.get(run["id"], []):
+                if item.until < execution["started_at"] < resumed:
+                    yield f"execution {_name(execution)}: began after the {item.kind} of {item.until} was acknowledged"
+            if resumed == FOREVER and run["status"] in WAITING:
+                yield f"run {run['id']}: waits although its job had a {item.kind}"
+
+
+def i18_version(history: History) -> Found:
+    """A request names its run's version, which was the active one when the run was made."""
+    for request in history.received:
+        run = history.run_of.get(request.run_id or "")
+        if run is not None and request.version != run["job_version"]:
+            yield f"request {request.run_id}.{request.attempt}: says version {request.version}"
+    for run in history.runs:
+        version = history.version(run["job_id"], run["job_version"])
+        if version is None:
+            yield f"run {run['id']}: its version {run['job_version']} is not there"
+        elif not version.since - SIGMA_MS <= run["created_at"] <= version.until + SIGMA_MS:
+            yield f"run {run['id']}: made at {run['created_at']}, when version {version.number} was not the active one"
+        elif version.status != "active" and _is_slot(run):
+            yield f"run {run['id']}: a slot of a job that was {version.status}"
+
+
+def i19_manual(history: History) -> Found:
+    """Each acknowledged trigger is one run of its own; an unclear one is at most one; there are no others."""
+    known = {item.data["run"] for item in history.operations if item.kind == "trigger" and item.outcome == "ok"}
+    unclear = Counter(
+        item.data["job"] for item in history.operations if item.kind == "trigger" and item.outcome == "info"
+    )
+    for job_id, rows in history.runs_of_job.items():
+        others = [run for run in rows if not _is_slot(run) and run["id"] not in known]
+        if len(others) > unclear[job_id]:
+            yield f"job {job_id}: {len(others)} manual runs that nobody asked for"
+        for run in rows:
+            if run["id"] in known and (_is_slot(run) or run["triggered_by"] == "schedule"):
+                yield f"run {run['id']}: a trigger that took a slot"
+
+
+def i20_cursor(history: History) -> Found:
+    """Within a version the cursor only grows (by the ledger's audit triggers)."""
+    for entry in history.audit:
+        moved_back = entry["before"] is not None and entry["after"] is not None and entry["after"] < entry["before"]
+        if entry["kind"] == "cursor" and entry["note"] == "same" and moved_back:
+            yield f"job {entry['id']}: its cursor went from {entry['before']} back to {entry['after']}"
+
+
+def blind(history: History) -> Found:
+    """The second opinion, by paths and arrival times alone: headers that lie do not help.
+
+    Every slot that had to run needs a request of its own in its window, and every request needs an attempt during
+    which it arrived. Paths are one per job.
+    """
+    for job_id, versions in history.versions.items():
+        paths = {path_of(version) for version in versions}
+        arrivals = sorted(request.at for request in history.received if request.path.partition("?")[0] in paths)
+        must: list[tuple[float, float]] = []
+        attempts: list[tuple[float, float]] = []
+        for run in history.runs_of_job.get(job_id, []):
+            rows = history.executions_of_run.get(run["id"], [])
+            attempts += [(row["started_at"] - SIGMA_MS, row["finished_at"] + SIGMA_MS) for row in rows]
+            must += [
+                (run["scheduled_for"] - SIGMA_MS, row["finished_at"] + SIGMA_MS)
+                for row in rows
+                if row["error_kind"] in (None, "rule", "no_response", "incomplete_body")
+            ]
+        for begin, end in unmatched(must, arrivals)[0]:
+            yield f"job {job_id}: no request arrived between {begin} and {end}"
+        for arrival in unmatched(attempts, arrivals)[1]:
+            yield f"job {job_id}: the request of {arrival:.0f} belongs to no attempt"
+
+
+INVARIANTS: dict[str, Callable[[History], Found]] = {
+    "I1": i1_accounted,
+    "I2": i2_no_phantom,
+    "I3": i3_unique,
+    "I4": i4_skips_justified,
+    "I5": i5_not_early,
+    "I6": i6_not_late,
+    "I7": i7_write_ahead,
+    "I8": i8_one_request,
+    "I9": i9_attempts,
+    "I10": i10_bounded,
+    "I11": i11_losses_excused,
+    "I12": i12_settled,
+    "I13": i13_truth,
+    "I14": i14_fence,
+    "I15": i15_no_overlap,
+    "I16": i16_durable,
+    "I17": i17_stopped,
+    "I18": i18_version,
+    "I19": i19_manual,
+    "I20": i20_cursor,
+    "blind": blind,
+}
+
+
+def violations(history: History) -> list[Violation]:
+    """Everything that was broken, invariant by invariant."""
+    return [Violation(name, text) for name, check in INVARIANTS.items() for text in check(history)]
+
+
+def summary(history: History, found: list[Violation]) -> dict[str, object]:
+    """What was looked at, and what came of it."""
+    late = sorted(value for run in history.runs if _is_slot(run) and (value := lateness(history, run)) is not None)
+    return {
+        "jobs": len(history.versions),
+        "required_slots": sum(len(expected(history, job_id).required) for job_id in history.versions),
+        "runs": dict(Counter(str(run["status"]) for run in history.runs)),
+        "skipped_slots": sum(run["count"] for run in history.runs if run["status"] == "skipped"),
+        "executions": len(history.executions),
+        "requests": len(history.received),
+        "node_lost": sum(execution["error_kind"] == "node_lost" for execution in history.executions),
+        "faults": dict(Counter(fault.kind for fault in history.faults)),
+        "lateness_ms": {
+            name: late[min(len(late) - 1, int(len(late) * part))] if late else None
+            for name, part in (("p50", 0.5), ("p99", 0.99), ("max", 1.0))
+        },
+        "violations": dict(Counter(violation.invariant for violation in found)),
+    }
+
+
+def _name(execution: Row) -> str:
+    return f"{execution['run_id']}.{execution['attempt']}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--target-log", type=Path, required=True)
+    parser.add_argument("--faults", type=Path, required=True)
+    parser.add_argument("--ops", type=Path, required=True)
+    options = parser.parse_args(arguments)
+    history = load(options.data_dir, target_log=options.target_log, fault_log=options.faults, op_log=options.ops)
+    found = violations(history)
+    for violation in found:
+        sys.stdout.write(f"{violation}\n")
+    sys.stdout.write(json.dumps(summary(history, found)) + "\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

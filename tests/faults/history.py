@@ -1,0 +1,281 @@
+"""What a fault run left behind, read for the checker: ledger, target log, fault log, operation log.
+
+Owns the reading and the shapes; judges nothing. The ledger is opened read-only with plain sqlite3, because the checker
+must not lean on the code it checks. Instants are milliseconds, UTC.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+Row = dict[str, Any]
+Window = tuple[int, int]
+
+FOREVER = 1 << 53
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A job as it was from one commit to the next; `until` is FOREVER for the newest."""
+
+    number: int
+    status: str
+    schedule: Mapping[str, Any]
+    definition: Mapping[str, Any]
+    since: int
+    until: int
+
+    @property
+    def plan(self) -> tuple[Any, ...]:
+        """What decides about its slots: two neighbouring versions with the same plan have no seam."""
+        return tuple(self.schedule[key] for key in ("kind", "cron", "every_ms", "at", "timezone"))
+
+    @property
+    def exclusive(self) -> bool:
+        return bool(self.schedule["overlap"] != "allow")
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One request as the target saw it. `status` is what it answered in full, None when it did not finish."""
+
+    at: float
+    path: str
+    run_id: str | None
+    attempt: int | None
+    scheduled_for: str | None
+    version: int | None
+    key: str | None
+    job_id: str | None
+    status: int | None = None
+    body_sha256: str | None = None
+    knows_answers: bool = True
+
+
+@dataclass(slots=True)
+class Fault:
+    """`kind`: kill, pause, stop (graceful), forced_stop, ledger. `until` is FOREVER while it lasts."""
+
+    kind: str
+    since: int
+    until: int
+    node: str = ""
+
+
+@dataclass(slots=True)
+class Operation:
+    """An API call: `outcome` is ok, failed, or info (nobody knows)."""
+
+    number: int
+    kind: str
+    since: int
+    until: int
+    outcome: str
+    data: Row = field(default_factory=dict)
+
+
+@dataclass
+class History:
+    """Everything the invariants look at. `read_time`: up to when the checker may ask for something to have happened."""
+
+    versions: dict[str, list[Version]]
+    jobs: dict[str, Row]
+    runs: list[Row]
+    executions: list[Row]
+    sessions: dict[str, Row]
+    received: list[Received]
+    faults: list[Fault]
+    operations: list[Operation]
+    audit: list[Row]
+    read_time: int
+
+    @cached_property
+    def run_of(self) -> dict[str, Row]:
+        return {run["id"]: run for run in self.runs}
+
+    @cached_property
+    def runs_of_job(self) -> dict[str, list[Row]]:
+        return _grouped(sorted(self.runs, key=lambda run: (run["scheduled_for"], run["trigger_key"])), "job_id")
+
+    @cached_property
+    def executions_of_run(self) -> dict[str, list[Row]]:
+        return _grouped(sorted(self.executions, key=lambda execution: execution["attempt"]), "run_id")
+
+    @cached_property
+    def received_of(self) -> dict[tuple[str, int], list[Received]]:
+        found: dict[tuple[str, int], list[Received]] = {}
+        for request in self.received:
+            if request.run_id is not None and request.attempt is not None:
+                found.setdefault((request.run_id, request.attempt), []).append(request)
+        return found
+
+    @cached_property
+    def down(self) -> list[Window]:
+        """When nothing could start: no process, or a stopped one."""
+        return merged((fault.since, fault.until) for fault in self.faults if fault.kind != "ledger")
+
+    def version(self, job_id: str, number: int) -> Version | None:
+        return next((version for version in self.versions.get(job_id, []) if version.number == number), None)
+
+    def version_of(self, run: Row) -> Version:
+        found = self.version(run["job_id"], run["job_version"])
+        assert found is not None, f"run {run['id']} names version {run['job_version']}, which is not there"
+        return found
+
+    def blocked(self, job_id: str) -> list[Window]:
+        """When a slot of an exclusive job could not start: nothing could, or another run held its place."""
+        held = [
+            (run["started_at"], run["finished_at"] or FOREVER)
+            for run in self.runs_of_job.get(job_id, [])
+            if run["started_at"] is not None and self.version_of(run).exclusive
+        ]
+        return merged([*self.down, *held])
+
+
+def merged(windows: Iterable[Window]) -> list[Window]:
+    """The union of windows, as disjoint ones in order."""
+    union: list[Window] = []
+    for since, until in sorted(windows):
+        if union and since <= union[-1][1]:
+            union[-1] = (union[-1][0], max(union[-1][1], until))
+        else:
+            union.append((since, until))
+    return union
+
+
+def uncovered(since: int, until: int, windows: list[Window]) -> int:
+    """How much of [since, until] lies in none of the (disjoint) windows."""
+    covered = sum(max(0, min(until, end) - max(since, begin)) for begin, end in windows)
+    return max(0, until - since) - covered
+
+
+def load(data_dir: Path, *, target_log: Path, fault_log: Path, op_log: Path) -> History:
+    """Read everything. Without an open-ended fault (the final stop), the read time is the newest instant on record."""
+    file = data_dir / "zerocron.db"
+    connection = sqlite3.connect(f"file:{file}?mode=ro", uri=True)
+    connection.row_factory = sqlite3.Row
+    try:
+        tables = {
+            name: [dict(row) for row in connection.execute(f"SELECT * FROM {name}")]
+            for name in ("jobs", "job_versions", "runs", "executions", "sessions")
+        }
+        has_audit = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'audit'").fetchone()
+        audit = [dict(row) for row in connection.execute("SELECT * FROM audit ORDER BY seq")] if has_audit else []
+    finally:
+        connection.close()
+    faults, received, operations = read_faults(fault_log), read_target(target_log), read_operations(op_log)
+    ends = [fault.since for fault in faults if fault.until == FOREVER]
+    newest = max(
+        [0, *(int(request.at) for request in received), *(run["created_at"] for run in tables["runs"])],
+    )
+    return History(
+        versions=_versions(tables["job_versions"]),
+        jobs={row["id"]: row for row in tables["jobs"]},
+        runs=tables["runs"],
+        executions=[_decoded(row) for row in tables["executions"]],
+        sessions={row["id"]: row for row in tables["sessions"]},
+        received=received,
+        faults=faults,
+        operations=operations,
+        audit=audit,
+        read_time=ends[-1] if ends else newest,
+    )
+
+
+def _lines(path: Path) -> list[Row]:
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def read_faults(path: Path) -> list[Fault]:
+    """Lines of {kind, from, to, node}; `to` null means that it lasts."""
+    return [
+        Fault(line["kind"], line["from"], FOREVER if line["to"] is None else line["to"], line.get("node", ""))
+        for line in _lines(path)
+    ]
+
+
+def read_target(path: Path) -> list[Received]:
+    """Lines of a target's log; those with `event: answered` belong to the request of the same `n`."""
+    lines = _lines(path)
+    answered = {line["n"]: line for line in lines if line.get("event") == "answered"}
+    found: list[Received] = []
+    for line in lines:
+        if line.get("event") == "answered":
+            continue
+        headers, answer = line["headers"], answered.get(line.get("n"), {})
+        attempt, version = headers.get("x-0cron-attempt"), headers.get("x-0cron-job-version")
+        found.append(
+            Received(
+                at=line["wall_ms"],
+                path=line["path"],
+                run_id=headers.get("x-0cron-run-id"),
+                attempt=None if attempt is None else int(attempt),
+                scheduled_for=headers.get("x-0cron-scheduled-for"),
+                version=None if version is None else int(version),
+                key=headers.get("idempotency-key"),
+                job_id=headers.get("x-0cron-job-id"),
+                status=answer.get("status"),
+                body_sha256=answer.get("body_sha256"),
+                knows_answers="n" in line,
+            )
+        )
+    return found
+
+
+def read_operations(path: Path) -> list[Operation]:
+    """Lines of {op, type: invoke|ok|failed|info, kind, at, data}; an op without an end is one nobody knows about."""
+    operations: dict[int, Operation] = {}
+    for line in _lines(path):
+        number = line["op"]
+        if line["type"] == "invoke":
+            operations[number] = Operation(number, line["kind"], line["at"], FOREVER, "info", line.get("data") or {})
+        else:
+            operations[number].outcome = line["type"]
+            operations[number].until = line["at"]
+            operations[number].data |= line.get("data") or {}
+    return list(operations.values())
+
+
+def _versions(rows: list[Row]) -> dict[str, list[Version]]:
+    grouped = _grouped(sorted(rows, key=lambda row: row["version"]), "job_id")
+    return {
+        job_id: [
+            Version(
+                number=row["version"],
+                status=row["status"],
+                schedule=json.loads(row["schedule"]),
+                definition=json.loads(row["definition"]),
+                since=row["created_at"],
+                until=FOREVER if following is None else following["created_at"],
+            )
+            for row, following in pairwise([*of_job, None])
+            if row is not None
+        ]
+        for job_id, of_job in grouped.items()
+    }
+
+
+def _decoded(row: Row) -> Row:
+    return row | {name: json.loads(row[name]) for name in ("request", "response") if row[name]}
+
+
+def _grouped(rows: list[Row], key: str) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row[key], []).append(row)
+    return found
+
+
+def path_of(version: Version) -> str:
+    """The path by which the target tells this job's requests from others, without looking at any header of ours."""
+    return urlsplit(version.definition["url"]).path

@@ -1,0 +1,408 @@
+"""One fault run: a node process, a target that does as it is told, and the four logs that the checker reads.
+
+Owns the processes (always reaped), the logs, and waiting: for a condition, up to a deadline. `now_ms` is the time of
+the ledger; while `shift_ms` is not 0 it is that of a node whose clock is wrong by as much, and everything is logged in
+it, so that ten minutes of downtime take no time (`World.shift_ms`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from tests.faults.checker import Violation, violations
+from tests.faults.history import FOREVER, History, load
+from tests.support.target import Exchange, Target
+
+from zerocron.storage.ledger.database import SqliteLedger
+from zerocron.storage.migrations import upgrade
+
+ROOT = Path(__file__).parents[2]
+Behaviour = Callable[["Call"], None]
+
+AUDIT = """
+CREATE TABLE audit (seq INTEGER PRIMARY KEY, kind TEXT, id TEXT, before INTEGER, after INTEGER, note TEXT);
+CREATE TRIGGER audit_cursor AFTER UPDATE OF next_run_at ON jobs WHEN OLD.next_run_at IS NOT NEW.next_run_at BEGIN
+    INSERT INTO audit (kind, id, before, after, note) VALUES ('cursor', NEW.id, OLD.next_run_at, NEW.next_run_at,
+        CASE WHEN OLD.version = NEW.version THEN 'same' ELSE 'new version' END);
+END;
+CREATE TRIGGER audit_end AFTER UPDATE ON runs WHEN OLD.finished_at IS NOT NULL BEGIN
+    INSERT INTO audit (kind, id, note) VALUES ('run_after_end', OLD.id, OLD.status || ' to ' || NEW.status);
+END;
+CREATE TRIGGER audit_delete AFTER DELETE ON runs BEGIN
+    INSERT INTO audit (kind, id, note) VALUES ('run_deleted', OLD.id, OLD.status);
+END;
+"""
+"""What the tables cannot tell afterwards. Triggers are part of each transaction, so what is rolled back is not here."""
+
+
+def wall_ms() -> int:
+    """The machine's clock: the tests stand outside of the product, whose door to time is not theirs."""
+    return time.time_ns() // 1_000_000  # noqa: TID251
+
+
+async def moment(seconds: float = 0.01) -> None:
+    """A short pause between two looks at a condition."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[None] = loop.create_future()
+    loop.call_later(seconds, lambda: future.done() or future.set_result(None))
+    await future
+
+
+async def until(condition: Callable[[], Any], what: str, seconds: float = 15) -> Any:
+    """The first true value of the condition. Raises AssertionError, naming what was waited for, after the deadline."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    while not (value := condition()):
+        assert loop.time() < deadline, f"{what} did not come within {seconds} s"
+        await moment()
+    return value
+
+
+class Log:
+    """JSON lines in a file, each written at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, **line: Any) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+class Call:
+    """A request at the target that a behaviour is to answer, now or later or never."""
+
+    def __init__(self, world: World, exchange: Exchange, number: int) -> None:
+        self.world = world
+        self.exchange = exchange
+        self.number = number
+        self.run_id = exchange.request.headers.get("x-0cron-run-id", "")
+        self.attempt = int(exchange.request.headers.get("x-0cron-attempt", "0"))
+
+    def answer(self, status: int = 200, body: bytes = b"ok", headers: Mapping[str, str] | None = None) -> None:
+        if self.exchange.connection.transport is None:
+            return
+        self.exchange.answer(status, body, list((headers or {}).items()))
+        self.world.target_log.write(
+            event="answered", n=self.number, status=status, body_sha256=hashlib.sha256(body).hexdigest()
+        )
+
+    def later(self, seconds: float, action: Callable[[], None]) -> None:
+        self.exchange.later(seconds, action)
+
+
+def answer_ok(call: Call) -> None:
+    call.answer()
+
+
+def hold(call: Call) -> None:
+    """Never answer."""
+
+
+class World:
+    """See the module. Made by `world()`; after the run, `verdict()` says what the checker found."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.data_dir = folder / "data"
+        self.shift_ms = 0
+        self.target = Target()
+        self.target_log = Log(folder / "target.jsonl")
+        self.fault_log = Log(folder / "faults.jsonl")
+        self.op_log = Log(folder / "ops.jsonl")
+        self.calls: list[Call] = []
+        self.process: asyncio.subprocess.Process | None = None
+        self.session: aiohttp.ClientSession | None = None
+        self._paths: set[str] = set()
+        self._down: tuple[str, int] | None = None
+        self._ops = itertools.count(1)
+        self._url = ""
+        self._key = ""
+
+    def now_ms(self) -> int:
+        """The ledger's time."""
+        return wall_ms() + self.shift_ms
+
+    # --- the target
+
+    def route(self, path: str, behaviour: Behaviour = answer_ok) -> str:
+        """The URL of a path whose requests this behaviour answers; routing it again changes the behaviour."""
+        self._paths.add(path)
+
+        def receive(exchange: Exchange) -> None:
+            number = len(self.calls)
+            request = exchange.request
+            kept = {name: value for name, value in request.headers.items() if name.startswith("x-0cron-")}
+            kept["idempotency-key"] = request.headers.get("idempotency-key", "")
+            self.target_log.write(
+                n=number, wall_ms=request.wall_ms + self.shift_ms, method=request.method, path=path, headers=kept
+            )
+            call = Call(self, exchange, number)
+            self.calls.append(call)
+            behaviour(call)
+
+        self.target.on(path, receive)
+        return self.target.url + path
+
+    def calls_of(self, path: str) -> list[Call]:
+        return [call for call in self.calls if call.exchange.request.path == path]
+
+    # --- the node
+
+    async def start(self, *, stop_at: str | None = None, mutants: tuple[str, ...] = (), drain: float = 10) -> None:
+        """Start a node and wait until it is ready, or has died at its stop point before."""
+        self.launch(await self._spawn(stop_at, mutants, drain))
+        await self.ready()
+
+    def launch(self, process: asyncio.subprocess.Process) -> None:
+        assert self.process is None, "one node at a time"
+        self.process = process
+
+    async def _spawn(self, stop_at: str | None, mutants: tuple[str, ...], drain: float) -> asyncio.subprocess.Process:
+        (self.data_dir / "local-url").unlink(missing_ok=True)
+        environment = node_environment(self.data_dir) | {"ZEROCRON_DRAIN_SECONDS": str(drain)}
+        if stop_at is not None:
+            environment["ZEROCRON_STOP_AT"] = stop_at
+        arguments = [argument for name in mutants for argument in ("--mutant", name)]
+        arguments += ["--clock-offset-ms", str(self.shift_ms)]
+        log = (self.folder / "node.log").open("ab")
+        try:
+            return await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "tests.faults.node", *arguments, env=environment, cwd=ROOT, stdout=log, stderr=log
+            )
+        finally:
+            log.close()
+
+    async def ready(self, seconds: float = 30) -> None:
+        url_file = self.data_dir / "local-url"
+        process = self.process
+        assert process is not None
+        await until(lambda: url_file.exists() or process.returncode is not None, "the node", seconds)
+        self._up()
+        if process.returncode is None:
+            self._url = url_file.read_text().strip()
+            self._key = (self.data_dir / "local-key").read_text().strip()
+
+    def _up(self) -> None:
+        if self._down is not None:
+            kind, since = self._down
+            self.fault_log.write(kind=kind, **{"from": since, "to": self.now_ms()})
+            self._down = None
+
+    async def died(self, seconds: float = 20) -> None:
+        """Wait until the node has killed itself."""
+        process = self.process
+        assert process is not None
+        before = self.now_ms()
+
+        def gone() -> bool:
+            nonlocal before
+            if process.returncode is not None:
+                return True
+            before = self.now_ms()
+            return False
+
+        await until(gone, "the node's death", seconds)
+        assert process.returncode == -signal.SIGKILL, f"the node ended by itself: {self.node_log()[-2000:]}"
+        self.process = None
+        self._down = ("kill", before - 250)  # the news of its death took a while
+
+    async def kill(self) -> None:
+        """SIGKILL from outside, whatever it does at the moment."""
+        assert self.process is not None
+        since = self.now_ms()
+        self.process.kill()
+        await self.process.wait()
+        self.process = None
+        self._down = ("kill", since)
+
+    async def stop(self, seconds: float = 30, *, kind: str = "stop") -> int:
+        """SIGTERM, and wait for the end."""
+        assert self.process is not None
+        since = self.now_ms()
+        self.process.terminate()
+        async with asyncio.timeout(seconds):
+            code = await self.process.wait()
+        self.process = None
+        self._down = (kind, since)
+        return code
+
+    def freeze(self) -> Callable[[], None]:
+        """SIGSTOP; the returned function continues it."""
+        process, since = self.process, self.now_ms()
+        assert process is not None
+        process.send_signal(signal.SIGSTOP)
+
+        def go_on() -> None:
+            process.send_signal(signal.SIGCONT)
+            self.fault_log.write(kind="pause", **{"from": since, "to": self.now_ms()})
+
+        return go_on
+
+    def node_log(self) -> str:
+        file = self.folder / "node.log"
+        return file.read_text(errors="replace") if file.exists() else ""
+
+    # --- the API
+
+    async def call(self, method: str, path: str, body: Any = None, key: str | None = None) -> tuple[int, Any]:
+        """One API call. Raises aiohttp.ClientError or TimeoutError when nobody knows what came of it."""
+        if self.session is None:
+            self.session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=10))
+        headers = {"Authorization": f"Bearer {self._key}", "Connection": "close"}
+        if key is not None:
+            headers["Idempotency-Key"] = key
+        async with self.session.request(method, self._url + path, json=body, headers=headers) as answer:
+            return answer.status, await answer.json() if answer.status != 204 else None
+
+    async def operate(self, kind: str, job_id: str | None = None, body: Any = None, key: str | None = None) -> Any:
+        """A write through the API, on the record. The answer's JSON; None when it failed or nobody knows."""
+        number = next(self._ops)
+        data: dict[str, Any] = {"job": job_id, "key": key} | ({"name": body["name"]} if kind == "create" else {})
+        self.op_log.write(op=number, type="invoke", kind=kind, at=self.now_ms(), data=data)
+        method, path = {"create": ("POST", ""), "edit": ("PATCH", f"/{job_id}"), "delete": ("DELETE", f"/{job_id}")}.get(
+            kind, ("POST", f"/{job_id}/{kind}")
+        )
+        try:
+            status, answer = await self.call(method, f"/v1/jobs{path}", body, key)
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            self.op_log.write(op=number, type="info", kind=kind, at=self.now_ms())
+            return None
+        at = self.now_ms()
+        if status >= 500:
+            self.op_log.write(op=number, type="info", kind=kind, at=at, data={"status": status})
+            return None
+        if status >= 300:
+            self.op_log.write(op=number, type="failed", kind=kind, at=at, data={"status": status})
+            return None
+        if kind == "trigger":
+            made = {"run": answer["id"]}
+        elif kind == "delete":
+            made = {"version": self.one("SELECT version FROM jobs WHERE id = ?", job_id)}
+        else:
+            made = {"job": answer["id"], "version": answer["version"]}
+        self.op_log.write(op=number, type="ok", kind=kind, at=at, data=made)
+        return answer or {}
+
+    async def job(self, name: str, behaviour: Behaviour = answer_ok, **fields: Any) -> str:
+        """Create a job that calls its own path; its id. Every second by cron, unless said otherwise."""
+        url = self.route(f"/{name}", behaviour)
+        body = {"name": name, "schedule": "* * * * * *", "url": url} | fields
+        made = await self.operate("create", body=body)
+        assert made is not None, f"the job {name} was not made"
+        return str(made["id"])
+
+    # --- the ledger
+
+    def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
+        with self._connected() as connection:
+            return [dict(row) for row in connection.execute(query, values)]
+
+    def one(self, query: str, *values: Any) -> Any:
+        with self._connected() as connection:
+            row = connection.execute(query, values).fetchone()
+        return None if row is None else row[0]
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        connection = sqlite3.connect(self.data_dir / "zerocron.db", timeout=10)
+        connection.execute("PRAGMA query_only = ON")
+        connection.row_factory = sqlite3.Row
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def runs(self, job_id: str) -> list[dict[str, Any]]:
+        return self.rows("SELECT * FROM runs WHERE job_id = ? ORDER BY scheduled_for, trigger_key", job_id)
+
+    def executions(self, run_id: str) -> list[dict[str, Any]]:
+        return self.rows("SELECT * FROM executions WHERE run_id = ? ORDER BY attempt", run_id)
+
+    def succeeded(self, job_id: str) -> int:
+        return int(self.one("SELECT count(*) FROM runs WHERE job_id = ? AND status = 'succeeded'", job_id))
+
+    # --- the end
+
+    def history(self) -> History:
+        """All that is known, the node being stopped."""
+        if self._down is not None:
+            kind, since = self._down
+            self.fault_log.write(kind=kind, **{"from": since, "to": None})
+            self._down = None
+        return load(
+            self.data_dir,
+            target_log=self.target_log.path,
+            fault_log=self.fault_log.path,
+            op_log=self.op_log.path,
+        )
+
+    async def verdict(self) -> list[Violation]:
+        """Stop the node if it still runs, and let the checker judge."""
+        if self.process is not None:
+            assert await self.stop() == 0, self.node_log()[-2000:]
+        assert self.one("PRAGMA integrity_check") == "ok"
+        return violations(self.history())
+
+    async def assert_clean(self) -> None:
+        """The run kept every promise."""
+        found = await self.verdict()
+        assert not found, "\n".join(map(str, [*found, self.folder]))
+
+    async def close(self) -> None:
+        if self.session is not None:
+            await self.session.close()
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.kill()
+            await self.process.wait()
+        await self.target.stop()
+
+
+def node_environment(data_dir: Path) -> dict[str, str]:
+    """What a node process is told; nothing of ours from outside gets in."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("ZEROCRON_")}  # noqa: TID251
+    return inherited | {
+        "ZEROCRON_DATA_DIR": str(data_dir),
+        "ZEROCRON_PORT": "0",
+        "ZEROCRON_OUTBOUND_ALLOW": "127.0.0.0/8",
+        "ZEROCRON_LOG_LEVEL": "info",
+        "ZEROCRON_LOG_FORMAT": "json",
+    }
+
+
+async def prepare(data_dir: Path) -> None:
+    """An empty ledger with the audit in it."""
+    ledger = await SqliteLedger.open(data_dir / "zerocron.db", upgrade)
+    await ledger.close()
+    connection = sqlite3.connect(data_dir / "zerocron.db")
+    connection.executescript(AUDIT)
+    connection.close()
+
+
+@contextlib.asynccontextmanager
+async def world(folder: Path) -> AsyncIterator[World]:
+    """A prepared ledger and a listening target; no node yet. Whatever happens, nothing is left running."""
+    it = World(folder)
+    await prepare(it.data_dir)
+    await it.target.start()
+    try:
+        yield it
+    finally:
+        await it.close()
+
+
+__all__ = ["FOREVER", "Call", "World", "answer_ok", "hold", "moment", "until", "wall_ms", "world"]
