@@ -350,9 +350,19 @@ class World:
             op_log=self.op_log.path,
         )
 
-    async def verdict(self) -> list[Violation]:
-        """Stop the node if it still runs, and let the checker judge."""
+    def behind(self) -> int:
+        """How many jobs and waiting runs are due and not dealt with."""
+        jobs, runs = (
+            self.one("SELECT count(*) FROM jobs WHERE next_run_at <= ?", self.now_ms()),
+            self.one("SELECT count(*) FROM runs WHERE retry_at <= ?", self.now_ms()),
+        )
+        return int(jobs + runs)
+
+    async def verdict(self, *, patience: float = 10) -> list[Violation]:
+        """Stop the node if it still runs, once it has caught up (it is given some time for that); then judge."""
         if self.process is not None:
+            with contextlib.suppress(AssertionError):
+                await until(lambda: not self.behind(), "being up to date", patience)
             assert await self.stop() == 0, self.node_log()[-2000:]
         assert self.one("PRAGMA integrity_check") == "ok"
         return violations(self.history())

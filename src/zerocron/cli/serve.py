@@ -48,7 +48,7 @@ def _number(knob: dataclasses.Field[Any]) -> Callable[[str], float]:
 
     def read(text: str) -> float:
         try:
-            number: float = kind(text)
+            number = float(text) if kind is float else int(text)
         except ValueError:
             raise ValueError(f"{text!r} is not a {'whole ' if kind is int else ''}number.") from None
         if not low <= number <= high:

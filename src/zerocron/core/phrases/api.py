@@ -166,7 +166,8 @@ def _attempt(table: Language, tokens: list[Token], timezone: str, now: int) -> _
     first = _read_with(table, tokens, (), timezone, now)
     if first.rank[0] > 0:
         return first
-    mended = typos.corrected(tokens, table.grammar.vocabulary)
+    foreign = frozenset().union(*(other.grammar.vocabulary for other in LANGUAGES.values() if other is not table))
+    mended = typos.corrected(tokens, table.grammar.vocabulary, foreign)
     if mended is None:
         return first
     second = _read_with(table, mended[0], mended[1], timezone, now)

@@ -47,6 +47,11 @@ class Time:
     form: Form = "clock"
     part: Part | None = None
 
+    @property
+    def exists(self) -> bool:
+        """Whether a clock shows it."""
+        return self.hour < 24 and self.minute < 60 and self.second < 60
+
 
 @dataclass(frozen=True, slots=True)
 class Clock:

@@ -134,7 +134,7 @@ def _often(draft: Draft, every: m.Every, notes: list[tuple[str, str]]) -> Fields
     """Every N seconds, minutes or hours: cron where it is exact, else an interval where nothing else is asked."""
     base = _days(draft)
     if draft.clock or draft.part:
-        times = [Fields(minutes=frozenset({t.minute}), hours=frozenset({t.hour})) for t in draft.times if t.hour < 24]
+        times = [Fields(minutes=frozenset({t.minute}), hours=frozenset({t.hour})) for t in draft.times if t.exists]
         raise Refused("rhythm_and_time", ideas=[*simple_ideas(every, base), *times[:1]])
     seconds = every.n * m.SECONDS[every.unit]
     minutes, rest = divmod(seconds, 60)
@@ -276,7 +276,7 @@ def _days(draft: Draft) -> Fields:
 
 def _either(draft: Draft, months: frozenset[int]) -> list[Idea]:
     """Each of two day conditions alone, at the time that was said."""
-    time = draft.times[0] if draft.times and draft.times[0].hour < 24 else m.Time(0)
+    time = draft.times[0] if draft.times and draft.times[0].exists else m.Time(0)
     base = Fields(minutes=frozenset({time.minute}), hours=frozenset({time.hour}), months=months)
     ideas: list[Idea] = []
     if draft.days:
@@ -457,7 +457,7 @@ def _both_halves(draft: Draft, base: Fields) -> list[Idea]:
 def _near_times(draft: Draft, base: Fields) -> tuple[str, list[Idea]] | None:
     """For the first time that no clock shows: how it was said, and its full hour (24:00 is 00:00)."""
     for time in draft.times:
-        if time.hour > 23 or time.minute > 59:
+        if not time.exists:
             hours = [time.hour % 24] if time.hour <= 24 else []
             return f"{time.hour}:{time.minute:02}", [_once(base, hour, 0, 0) for hour in hours]
     return None

@@ -20,7 +20,7 @@ def ideas_for(no: m.No, pieces: Sequence[Any]) -> list[Idea]:
     """At most three schedules near this refusal, at the time the phrase said."""
     clocks = [piece for piece in pieces if isinstance(piece, m.Clock)]
     time = clocks[0].times[0] if clocks else m.Time(0)
-    if time.hour > 23 or time.minute > 59 or time.second > 59 or time.part:
+    if time.part or not time.exists:
         time = m.Time(9)
     base = Fields(frozenset({time.second}), frozenset({time.minute}), frozenset({time.hour}))
     rhythms = [piece for piece in pieces if isinstance(piece, m.Every) and piece.n > 0]

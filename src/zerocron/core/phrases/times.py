@@ -37,7 +37,7 @@ def half_known(time: m.Time) -> bool:
 def resolve(time: m.Time, part: m.Part | None, notes: list[tuple[str, str]]) -> m.Time:
     """The time on a clock of 24 hours, or Refused."""
     said = f"{time.hour}:{time.minute:02}"
-    if time.minute > 59 or time.second > 59 or time.hour > 23:
+    if not time.exists:
         raise Refused("bad_time", said)
     known = time.part or part
     if known is None:

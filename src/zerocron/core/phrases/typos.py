@@ -5,7 +5,6 @@ Owns the distance. It must never change a number, a short word, or a word that c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -17,11 +16,15 @@ MOST: Final = 2  # slips in one phrase; with more it is another language or none
 Correction = tuple[str, str]
 
 
-def corrected(tokens: list[Token], vocabulary: Iterable[str]) -> tuple[list[Token], tuple[Correction, ...]] | None:
-    """The tokens with their slips mended, or None when there is nothing to mend or it cannot be done surely."""
-    known = vocabulary if isinstance(vocabulary, frozenset) else frozenset(vocabulary)
+def corrected(
+    tokens: list[Token], known: frozenset[str], foreign: frozenset[str]
+) -> tuple[list[Token], tuple[Correction, ...]] | None:
+    """The tokens with their slips mended, or None when there is nothing to mend or it cannot be done surely.
+
+    A `foreign` word is rightly spelt, in another language: it is no slip.
+    """
     unknown = {t.text for t in tokens if t.kind == "word" and t.text not in known}
-    if not 0 < len(unknown) <= MOST:
+    if not 0 < len(unknown) <= MOST or unknown & foreign:
         return None
     mended: dict[str, str] = {}
     for word in unknown:
