@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from tests.cli.support import REPOSITORY, Cli, read_line, serving, stop
 
 

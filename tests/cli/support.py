@@ -18,9 +18,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from zerocron.cli.client import Client, find_server
+from zerocron.cli.runs import wait_for_end
+
 PROGRAM = Path(sys.executable).with_name("0cron")
 REPOSITORY = Path(__file__).parents[2]
 DEADLINE_SECONDS = 20
+
+NEVER = "0 0 1 1 *"
+"""A schedule that does not come due while the tests run, except at New Year."""
 
 
 @dataclass(frozen=True)
@@ -72,17 +78,34 @@ class Cli:
             assert all(hint.startswith("  ") for hint in hints)
         return result
 
+    @property
+    def api(self) -> Client:
+        """The server of this directory without a process between: for what a test needs, but is not about."""
+        return Client(find_server(data_dir=self.directory / "data"))
+
+    def make(self, name: str, url: str = "http://127.0.0.1:9/", **more: object) -> dict[str, Any]:
+        """A job that does not come due."""
+        return self.api.send("POST", "/v1/jobs", {"name": name, "schedule": NEVER, "url": url, **more})
+
+    def trigger(self, job: Mapping[str, Any]) -> str:
+        """The id of a run of the job that is over."""
+        run = self.api.send("POST", f"/v1/jobs/{job['id']}/trigger")
+        return str(wait_for_end(self.api, run["id"])["id"])
+
     @contextlib.contextmanager
     def start(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-        """A command that runs until the block is left."""
-        with subprocess.Popen(
-            [PROGRAM, *arguments],
-            cwd=self.directory,
-            env=self.full_environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=(self.directory / "stderr").open("wb"),
-        ) as process:
+        """A command that runs until the block is left; its standard error goes to the file `stderr`."""
+        with (
+            (self.directory / "stderr").open("wb") as errors,
+            subprocess.Popen(
+                [PROGRAM, *arguments],
+                cwd=self.directory,
+                env=self.full_environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            ) as process,
+        ):
             try:
                 yield process
             finally:

@@ -278,4 +278,4 @@ def _grouped(rows: list[Row], key: str) -> dict[str, list[Row]]:
 
 def path_of(version: Version) -> str:
     """The path by which the target tells this job's requests from others, without looking at any header of ours."""
-    return urlsplit(version.definition["url"]).path
+    return str(urlsplit(version.definition["url"]).path)

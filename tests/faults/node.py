@@ -1,9 +1,9 @@
 """A real node in a process of its own, with a place to die and, if asked, a fault of its own making.
 
-    python -m tests.faults.node [--mutant NAME ...] [--clock-offset-ms N] [--drain S]
+    python -m tests.faults.node [--mutant NAME ...] [--clock-offset-ms N]
 
-serves like `0cron serve`, by `zerocron.app.serve` and the settings of the environment. `ZEROCRON_STOP_AT=name[:n]` kills
-the process with SIGKILL the n-th time it passes the stop point of that name. `--mutant` applies patches of `mutants.py`
+serves like `0cron serve`, by `zerocron.app.serve` and the settings of the environment. `ZEROCRON_STOP_AT=name[:n]`
+kills the process with SIGKILL the n-th time it passes the stop point of that name. `--mutant` applies patches of `mutants.py`
 to this process; `--clock-offset-ms` makes its clock wrong by so much.
 """
 
@@ -24,12 +24,12 @@ from zerocron.engine.starting import StopPoint
 
 def stop_point_of(text: str | None) -> StopPoint:
     """Kills this process where the text says; does nothing without one."""
-    name, _, number = (text or "").partition(":")
+    where, _, number = (text or "").partition(":")
     passed: Counter[str] = Counter()
 
-    def stop(here: str) -> None:
-        passed[here] += 1
-        if here == name and passed[here] == int(number or 1):
+    def stop(name: str) -> None:
+        passed[name] += 1
+        if name == where and passed[name] == int(number or 1):
             os.kill(os.getpid(), signal.SIGKILL)
 
     return stop

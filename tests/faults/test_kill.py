@@ -51,7 +51,6 @@ async def test_killed_at(tmp_path: Path, step: Step) -> None:
 
 
 async def _killed_at(folder: Path, on_lost: str, stop_at: str, requests: int, causes: list[str], status: str) -> None:
-    folder.mkdir()
     async with worlds.world(folder) as world:
         await world.start(stop_at=stop_at)
         job_id = await world.job("job", on_lost=on_lost)

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from sqlalchemy import create_engine
 from tests.faults.checker import Violation, violations
 from tests.faults.history import FOREVER, History, load
 from tests.support.target import Exchange, Target
 
-from zerocron.storage.ledger.database import SqliteLedger
 from zerocron.storage.migrations import upgrade
 
 ROOT = Path(__file__).parents[2]
@@ -57,8 +57,11 @@ async def moment(seconds: float = 0.01) -> None:
     """A short pause between two looks at a condition."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
-    loop.call_later(seconds, lambda: future.done() or future.set_result(None))
-    await future
+    timer = loop.call_later(seconds, future.set_result, None)
+    try:
+        await future
+    finally:
+        timer.cancel()
 
 
 async def until(condition: Callable[[], Any], what: str, seconds: float = 15) -> Any:
@@ -114,6 +117,8 @@ def hold(call: Call) -> None:
 
 class World:
     """See the module. Made by `world()`; after the run, `verdict()` says what the checker found."""
+
+    root = ROOT
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -176,15 +181,18 @@ class World:
         environment = node_environment(self.data_dir) | {"ZEROCRON_DRAIN_SECONDS": str(drain)}
         if stop_at is not None:
             environment["ZEROCRON_STOP_AT"] = stop_at
-        arguments = [argument for name in mutants for argument in ("--mutant", name)]
-        arguments += ["--clock-offset-ms", str(self.shift_ms)]
         log = (self.folder / "node.log").open("ab")
         try:
             return await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "tests.faults.node", *arguments, env=environment, cwd=ROOT, stdout=log, stderr=log
+                *self.command(mutants), env=environment, cwd=self.root, stdout=log, stderr=log
             )
         finally:
             log.close()
+
+    def command(self, mutants: tuple[str, ...] = ()) -> list[str]:
+        """What starts a node; in `root`, with `node_environment`."""
+        patches = [argument for name in mutants for argument in ("--mutant", name)]
+        return [sys.executable, "-m", "tests.faults.node", *patches, "--clock-offset-ms", str(self.shift_ms)]
 
     async def ready(self, seconds: float = 30) -> None:
         url_file = self.data_dir / "local-url"
@@ -273,9 +281,8 @@ class World:
         number = next(self._ops)
         data: dict[str, Any] = {"job": job_id, "key": key} | ({"name": body["name"]} if kind == "create" else {})
         self.op_log.write(op=number, type="invoke", kind=kind, at=self.now_ms(), data=data)
-        method, path = {"create": ("POST", ""), "edit": ("PATCH", f"/{job_id}"), "delete": ("DELETE", f"/{job_id}")}.get(
-            kind, ("POST", f"/{job_id}/{kind}")
-        )
+        plain = {"create": ("POST", ""), "edit": ("PATCH", f"/{job_id}"), "delete": ("DELETE", f"/{job_id}")}
+        method, path = plain.get(kind, ("POST", f"/{job_id}/{kind}"))
         try:
             status, answer = await self.call(method, f"/v1/jobs{path}", body, key)
         except (aiohttp.ClientError, TimeoutError, OSError):
@@ -394,20 +401,24 @@ def node_environment(data_dir: Path) -> dict[str, str]:
     }
 
 
-async def prepare(data_dir: Path) -> None:
-    """An empty ledger with the audit in it."""
-    ledger = await SqliteLedger.open(data_dir / "zerocron.db", upgrade)
-    await ledger.close()
-    connection = sqlite3.connect(data_dir / "zerocron.db")
-    connection.executescript(AUDIT)
-    connection.close()
+def prepare(data_dir: Path) -> None:
+    """An empty ledger with the audit in it. In one go: Alembic keeps its context in globals, so two at once clash."""
+    data_dir.mkdir(parents=True)
+    engine = create_engine(f"sqlite:///{data_dir / 'zerocron.db'}")
+    with engine.begin() as connection:
+        upgrade(connection)
+    engine.dispose()
+    audited = sqlite3.connect(data_dir / "zerocron.db")
+    audited.execute("PRAGMA journal_mode = WAL")
+    audited.executescript(AUDIT)
+    audited.close()
 
 
 @contextlib.asynccontextmanager
 async def world(folder: Path) -> AsyncIterator[World]:
     """A prepared ledger and a listening target; no node yet. Whatever happens, nothing is left running."""
     it = World(folder)
-    await prepare(it.data_dir)
+    prepare(it.data_dir)
     await it.target.start()
     try:
         yield it

@@ -5,6 +5,8 @@ Owns the words for a job's settings. It asks the server for nothing but the slot
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+from rich.table import Table
 from rich.text import Text
 
 from zerocron.cli import times
@@ -27,39 +29,58 @@ from zerocron.clock import SystemClock
 
 NEXT_SHOWN = 3
 BODY_CHARACTERS_SHOWN = 400
+ID_COLUMNS = 36
+SCHEDULE_COLUMNS_MAX = 17
 
 
 def print_jobs(jobs: list[Json]) -> None:
     """Two lines a job where eighty columns are all there is, one line on a wide terminal."""
     now = SystemClock().now()
-    if output().width >= WIDE:
-        made = table("NAME", "STATUS", "SCHEDULE", f"NEXT RUN ({times.here(now)})", "LAST RUN", "ID")
-        for column in made.columns[1:]:
-            column.no_wrap = True
-        for job in jobs:
-            when, at = _next_cells(job, now)
-            result, ago = _last_cells(job, now)
-            made.add_row(
-                Text(clean(job["name"])),
-                word(job["status"]),
-                Text(clean(_schedule_words(job))),
-                Text(f"{when}, {at}" if at else when),
-                Text.assemble(result, f" {ago}"),
-                Text(job["id"]),
-            )
-    else:
-        made = table("NAME / ID", "SCHEDULE / STATUS", f"NEXT ({times.here(now)})", "LAST RUN")
-        made.columns[0].overflow = "ellipsis"
-        made.columns[0].no_wrap = True
-        made.columns[0].min_width = 36
-        for job in jobs:
-            made.add_row(
-                lines([job["name"], Text(job["id"], style="dim")]),
-                lines([job["schedule"], word(job["status"])]),
-                lines(_next_cells(job, now)),
-                lines(_last_cells(job, now)),
-            )
-    print_table(made)
+    width = output().width
+    print_table(_wide_table(jobs, now) if width >= WIDE else _narrow_table(jobs, now, width))
+
+
+def _wide_table(jobs: list[Json], now: int) -> Table:
+    made = table("NAME", "STATUS", "SCHEDULE", f"NEXT RUN ({times.here(now)})", "LAST RUN", "ID")
+    for number in (1, 3, 4, 5):
+        made.columns[number].no_wrap = True
+    for job in jobs:
+        when, at = _next_cells(job, now)
+        result, ago = _last_cells(job, now)
+        made.add_row(
+            Text(clean(job["name"])),
+            word(job["status"]),
+            Text(clean(_schedule_words(job))),
+            Text(f"{when}, {at}" if at else when),
+            Text.assemble(result, f" {ago}" if ago else ""),
+            Text(job["id"]),
+        )
+    return made
+
+
+def _narrow_table(jobs: list[Json], now: int, width: int) -> Table:
+    """An id is never broken and times are not either; names and schedules wrap."""
+    nexts = [lines(_next_cells(job, now)) for job in jobs]
+    lasts = [lines(_last_cells(job, now)) for job in jobs]
+    headings = ("NAME / ID", "SCHEDULE / STATUS", f"NEXT ({times.here(now)})", "LAST RUN")
+    made = table(*headings)
+    taken = [
+        max(len(heading), *(cell_len(line.plain) for cell in cells for line in cell.split()))
+        for heading, cells in zip(headings[2:], (nexts, lasts), strict=True)
+    ]
+    schedule = max(len(headings[1]), *(cell_len(job["schedule"]) for job in jobs))
+    longest = max(cell_len(job["name"]) for job in jobs)
+    room = width - sum(taken) - min(schedule, SCHEDULE_COLUMNS_MAX) - 2 * len(taken) - 2
+    made.columns[0].width = max(ID_COLUMNS, min(longest, room))
+    made.columns[2].no_wrap = made.columns[3].no_wrap = True
+    for job, following, last in zip(jobs, nexts, lasts, strict=True):
+        made.add_row(
+            lines([job["name"], Text(job["id"], style="dim")]),
+            lines([job["schedule"], word(job["status"])]),
+            following,
+            last,
+        )
+    return made
 
 
 def _next_cells(job: Json, now: int) -> tuple[str, str]:

@@ -262,6 +262,8 @@ def in_options(error: Invalid) -> Invalid:
         fields=[FieldError(option_of(fault.field), fault.message) for fault in error.fields],
         suggestions=error.suggestions,
     )
+    for hint in getattr(error, "__notes__", ()):
+        translated.add_note(hint)
     return translated
 
 

@@ -12,11 +12,13 @@ from typing import Annotated, Literal
 import typer
 
 from zerocron.cli import options as o
-from zerocron.cli.client import Client, find_server, segment
+from zerocron.cli.client import Client, find_server
+from zerocron.cli.program import program
 from zerocron.cli.run_text import follow_heading, follow_line, print_page, print_run
 from zerocron.cli.show import Json, note, print_json, say
 from zerocron.clock import SystemClock
 from zerocron.core.errors import NotFound, Unavailable
+from zerocron.core.model import is_uuid
 
 POLL_SECONDS = 1.0
 WAIT_POLL_SECONDS = 0.2
@@ -45,7 +47,12 @@ def show(
 ) -> None:
     """Show one run with its attempts: what was sent, what came back, how long it took, why it failed."""
     client = Client(find_server(api_url, api_key, data_dir))
-    run = client.get(f"/v1/runs/{segment(run_id)}")
+    run_id = run_id.lower()
+    if not is_uuid(run_id):
+        missing = NotFound(f"{run_id!r} is not the id of a run.")
+        missing.add_note(f"`{program()} jobs runs JOB` lists them.")
+        raise missing
+    run = client.get(f"/v1/runs/{run_id}")
     if as_json:
         print_json(run)
         return

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zerocron.core.model import Definition, Execution, Run
+from zerocron.core.model import Definition, Execution, RetryPolicy, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run whose start is committed. `definition` None: it is still in the ledger (long, or of an older version)."""
+
+    run: Run
+    definition: Definition | None
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A run whose start is committed, with the definition it keeps to."""
+    """A started run with the definition it keeps to."""
 
     run: Run
     definition: Definition
@@ -17,9 +25,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """An attempt that ended: its record, and what the target asked for about a next one."""
+    """An attempt that ended: its record, and what decides about a next one."""
 
-    attempt: Attempt
+    run: Run
+    retry: RetryPolicy
     execution: Execution
     retry_after_ms: int | None = None
 

@@ -14,24 +14,32 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from zerocron.clock import Clock
+from zerocron.core.errors import Unavailable
 from zerocron.core.exchange import Outcome, Request, Response, Timings
 from zerocron.core.instants import to_rfc3339
-from zerocron.core.model import Definition, Execution, ExecutionStatus, Instant
+from zerocron.core.model import Definition, Execution, ExecutionStatus, Instant, RetryPolicy, Run
 from zerocron.core.retry import retry_after_ms
 from zerocron.core.success import broken_rule
-from zerocron.engine.attempt import Attempt, Result
+from zerocron.engine.attempt import Attempt, Result, Started
 from zerocron.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
 Send = Callable[[Request], Awaitable[Outcome]]
 Settle = Callable[[Result], Awaitable[None]]
+Load = Callable[[Run], Awaitable[Definition]]
+
+LOAD_TRIES = 5
+LOAD_AGAIN_SECONDS = 1.0
 
 
 class Executor:
     """Runs attempts concurrently, at most `capacity` at a time."""
 
-    def __init__(self, *, send: Send, settle: Settle, clock: Clock, metrics: Metrics, capacity: int) -> None:
+    def __init__(
+        self, *, load: Load, send: Send, settle: Settle, clock: Clock, metrics: Metrics, capacity: int
+    ) -> None:
+        self._load = load
         self._send = send
         self._settle = settle
         self._clock = clock
@@ -51,10 +59,10 @@ class Executor:
         """Ids of the runs being executed."""
         return frozenset(self._tasks)
 
-    def launch(self, attempt: Attempt) -> None:
-        """Execute a started attempt in the background."""
-        run_id = attempt.run.id
-        task = asyncio.create_task(self._execute(attempt))
+    def launch(self, started: Started) -> None:
+        """Execute a started run in the background."""
+        run_id = started.run.id
+        task = asyncio.create_task(self._execute(started))
         self._tasks[run_id] = task
         task.add_done_callback(lambda _done: self._release(run_id))
 
@@ -76,15 +84,25 @@ class Executor:
         self._metrics.in_flight.set(len(self._tasks))
         self.freed.set()
 
-    async def _execute(self, attempt: Attempt) -> None:
+    async def _execute(self, started: Started) -> None:
         self._metrics.in_flight.set(len(self._tasks))
         try:
+            attempt = Attempt(started.run, started.definition or await self._loaded(started.run))
             result = await self._attempt(attempt)
         except Exception:
             # A fault of ours in one attempt is recorded as its failure; it must not leave the run open.
-            log.exception("attempt_failed_inside", run_id=attempt.run.id, attempt=attempt.run.attempt)
-            result = self._internal_error(attempt)
+            log.exception("attempt_failed_inside", run_id=started.run.id, attempt=started.run.attempt)
+            result = self._internal_error(started)
         await self._settle(result)
+
+    async def _loaded(self, run: Run) -> Definition:
+        """What to send, when the start transaction left it in the ledger."""
+        for _ in range(LOAD_TRIES - 1):
+            try:
+                return await self._load(run)
+            except Unavailable:
+                await self._clock.sleep(LOAD_AGAIN_SECONDS)
+        return await self._load(run)
 
     async def _attempt(self, attempt: Attempt) -> Result:
         request = render(attempt)
@@ -95,17 +113,17 @@ class Executor:
         self._metrics.duration.observe(outcome.timings.total / 1000)
         return judge(attempt, request, outcome, started_at=started_at, now=self._clock.now())
 
-    def _internal_error(self, attempt: Attempt) -> Result:
+    def _internal_error(self, started: Started) -> Result:
         now = self._clock.now()
         execution = _execution(
-            attempt,
+            started.run,
             status=ExecutionStatus.ERROR,
             started_at=now,
             finished_at=now,
             error_kind="internal",
             error_message="0cron itself failed while executing this attempt; its log has the details.",
         )
-        return Result(attempt, execution)
+        return Result(started.run, started.definition.retry if started.definition else RetryPolicy(), execution)
 
 
 def render(attempt: Attempt) -> Request:
@@ -148,7 +166,7 @@ def judge(attempt: Attempt, request: Request, outcome: Outcome, *, started_at: I
         if message is not None:
             kind, status = "rule", ExecutionStatus.FAILED
     execution = _execution(
-        attempt,
+        attempt.run,
         status=status,
         started_at=started_at,
         finished_at=max(now, started_at),
@@ -161,11 +179,11 @@ def judge(attempt: Attempt, request: Request, outcome: Outcome, *, started_at: I
         error_kind=kind,
         error_message=message,
     )
-    return Result(attempt, execution, _asked_to_wait(response, now) if kind is not None else None)
+    wait_ms = _asked_to_wait(response, now) if kind is not None else None
+    return Result(attempt.run, attempt.definition.retry, execution, wait_ms)
 
 
-def _execution(attempt: Attempt, **outcome: object) -> Execution:
-    run = attempt.run
+def _execution(run: Run, **outcome: object) -> Execution:
     fields: dict[str, object] = {"duration_ms": 0} | outcome
     return Execution(
         run_id=run.id,

@@ -26,6 +26,7 @@ from zerocron.storage.timetable.horizon import put_near
 log = structlog.get_logger(__name__)
 
 LINGER_SECONDS = 0.01
+IDLE_SECONDS = 60
 BATCH_MAX = 250
 BATCH_BYTES_MAX = 8_388_608
 RETRY_SECONDS_MAX = 5.0
@@ -46,6 +47,12 @@ class Finisher:
         self._waiting: list[tuple[Result, asyncio.Future[None]]] = []
         self._arrived = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._written_at = clock.monotonic()
+
+    @property
+    def age_seconds(self) -> float:
+        """How long results have been waiting without any being written; 0 when none waits."""
+        return self._clock.monotonic() - self._written_at if self._waiting else 0.0
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._write_forever(), name="finisher")
@@ -69,7 +76,8 @@ class Finisher:
 
     async def _write_forever(self) -> None:
         while True:
-            await self._clock.wait(self._arrived, 60)
+            await self._clock.wait(self._arrived, IDLE_SECONDS)
+            self._written_at = self._clock.monotonic()
             if not self._waiting:
                 self._arrived.clear()
                 continue

@@ -46,10 +46,10 @@ class Finished:
 
 def finish_batch(connection: Connection, results: Sequence[Result], *, now: Instant) -> Finished:
     """Record results, each with its run's next status, the job's counters and the place it frees."""
-    ending = _Ending(connection, [result.attempt.run.id for result in results], now)
+    ending = _Ending(connection, [result.run.id for result in results], now)
     late: list[Execution] = []
     for result in results:
-        sent = result.attempt.run
+        sent = result.run
         run = ending.runs.get(sent.id)
         if run is None or run.status != RunStatus.RUNNING or run.attempt != sent.attempt:
             late.append(result.execution)
@@ -67,7 +67,7 @@ def _settler(result: Result, now: Instant) -> Callable[[Run, EngineJob], Verdict
         return settle(
             succeeded=result.succeeded,
             failures=run.attempt - run.redeliveries,
-            retry=result.attempt.definition.retry,
+            retry=result.retry,
             retry_after_ms=result.retry_after_ms,
             job_status=job.status,
             overlap=job.overlap,

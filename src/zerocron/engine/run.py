@@ -15,6 +15,7 @@ from typing import Protocol
 import structlog
 
 from zerocron.clock import Clock
+from zerocron.core.model import Definition, Run
 from zerocron.engine.executor import Executor, Send
 from zerocron.engine.finisher import Finisher
 from zerocron.engine.retention import Retention
@@ -23,6 +24,7 @@ from zerocron.engine.sessions import Session
 from zerocron.engine.starting import StopPoint
 from zerocron.engine.sweep import Sweep
 from zerocron.metrics import Metrics
+from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.timetable.contract import Timetable
 
@@ -129,7 +131,12 @@ class Engine:
             ledger=ledger, timetable=timetable, clock=clock, metrics=metrics, stop_point=stop_point
         )
         self.executor = Executor(
-            send=send, settle=self._finisher.settle, clock=clock, metrics=metrics, capacity=in_flight_max
+            load=self._load_definition,
+            send=send,
+            settle=self._finisher.settle,
+            clock=clock,
+            metrics=metrics,
+            capacity=in_flight_max,
         )
         self.scheduler = Scheduler(
             ledger=ledger,
@@ -157,12 +164,18 @@ class Engine:
             Loop("session", self.session.renew, clock=clock, metrics=metrics),
             Loop("retention", self.retention.tick, clock=clock, metrics=metrics),
         ]
+        self._ledger = ledger
         self._metrics = metrics
         self._running = False
 
     @property
     def loops(self) -> list[Loop]:
         return [self._claiming, *self._keeping]
+
+    async def _load_definition(self, run: Run) -> Definition:
+        key = (run.job_id, run.job_version)
+        found = await self._ledger.read(lambda connection: job_rows.definitions(connection, [key]))
+        return found[key]
 
     async def start(self) -> None:
         """Open the session, settle what a dead process left, and begin."""
@@ -178,7 +191,8 @@ class Engine:
             self._metrics.loop_age.labels(loop.name).set(loop.age_seconds)
         if not self._running:
             return [loop.name for loop in self.loops]
-        return [loop.name for loop in self.loops if loop.age_seconds > STALLED_SECONDS]
+        ages = {loop.name: loop.age_seconds for loop in self.loops} | {"finisher": self._finisher.age_seconds}
+        return [name for name, age in ages.items() if age > STALLED_SECONDS]
 
     async def stop(self, drain_seconds: float, force: asyncio.Event | None = None) -> None:
         """Drain and stop. Setting `force` ends the wait for running requests at once."""

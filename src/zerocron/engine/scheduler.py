@@ -16,7 +16,7 @@ from zerocron.core.errors import Unavailable
 from zerocron.core.model import Instant
 from zerocron.engine.executor import Executor
 from zerocron.engine.sessions import Session
-from zerocron.engine.starting import Started, StopPoint, start_batch
+from zerocron.engine.starting import StartedBatch, StopPoint, start_batch
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.timetable.contract import CLAIM_LIMIT_MAX, Timetable
@@ -26,6 +26,11 @@ log = structlog.get_logger(__name__)
 
 SET_ASIDE_MS = 60_000
 """A member whose start fails even alone stays away this long."""
+
+FULL_BATCH = 20
+COMPANY_SECONDS = 0.002
+"""After a smaller batch the next claim waits this long, so that runs that come due one by one share a transaction: at a
+thousand a second it halves the work for a millisecond of lateness."""
 
 IDLE_SECONDS_MAX = 1.0
 """The longest sleep: a clock that was set, or an index another process changed, is noticed after it."""
@@ -68,14 +73,16 @@ class Scheduler:
         if claim.members:
             self._stop_point("claimed")
             await self._start(claim.members)
-            return 0
+            return 0 if len(claim.members) >= FULL_BATCH else COMPANY_SECONDS
         if claim.next_due is None:
             return IDLE_SECONDS_MAX
         return min((claim.next_due - self._clock.now()) / 1000, IDLE_SECONDS_MAX)
 
     async def pause(self, seconds: float) -> None:
         """Sleep between ticks, unless an earlier member is put."""
-        if seconds > 0:
+        if seconds == COMPANY_SECONDS:
+            await self._clock.sleep(seconds)
+        elif seconds > 0:
             await self._clock.wait(self._timetable.earlier, seconds)
 
     async def _start(self, members: Sequence[str]) -> None:
@@ -100,11 +107,11 @@ class Scheduler:
         )
         self._metrics.transaction.labels("start").observe(self._clock.monotonic() - begun)
         self._stop_point("started")
-        for attempt in started.attempts:
-            self._executor.launch(attempt)
+        for run in started.runs:
+            self._executor.launch(run)
         await self._publish(started, now)
 
-    async def _publish(self, started: Started, now: Instant) -> None:
+    async def _publish(self, started: StartedBatch, now: Instant) -> None:
         if started.skipped:
             self._metrics.runs.labels("skipped").inc(started.skipped)
         if started.drop:

@@ -14,7 +14,6 @@ from sqlalchemy import Connection
 
 from zerocron.core.lifecycle import WAITING, Event, advance
 from zerocron.core.model import (
-    Definition,
     EngineJob,
     Instant,
     JobStatus,
@@ -28,7 +27,7 @@ from zerocron.core.model import (
 )
 from zerocron.core.planning import Occupancy, Skip, plan_slots, plan_turn
 from zerocron.core.schedule import Schedule
-from zerocron.engine.attempt import Attempt
+from zerocron.engine.attempt import Started
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.timetable.contract import job_member, run_member, split_member
@@ -39,10 +38,10 @@ class LostRace(Exception):
 
 
 @dataclass(slots=True)
-class Started:
+class StartedBatch:
     """What a start transaction did, for the timetable and the executor."""
 
-    attempts: list[Attempt] = field(default_factory=list)
+    runs: list[Started] = field(default_factory=list)
     put: dict[str, Instant] = field(default_factory=dict)
     drop: list[str] = field(default_factory=list)
     skipped: int = 0
@@ -61,7 +60,7 @@ def start_batch(
     now: Instant,
     session_id: str,
     stop_point: StopPoint = lambda _name: None,
-) -> Started:
+) -> StartedBatch:
     """Decide and record the fate of due members. Raises LostRace when a guard refused; nothing is written then."""
     by_kind: dict[str, list[str]] = {"j": [], "r": [], "": []}
     for member in members:
@@ -86,17 +85,11 @@ def _schedule_of(job: EngineJob) -> Schedule:
     return job.schedule
 
 
-def _definition_of(job: EngineJob) -> Definition:
-    if job.definition is None:
-        raise ValueError("the job was not locked to start runs")
-    return job.definition
-
-
 class _Batch:
     """The rows of one start transaction while they are being decided."""
 
     def __init__(self, connection: Connection, jobs: dict[str, EngineJob], now: Instant, session_id: str) -> None:
-        self.result = Started()
+        self.result = StartedBatch()
         self._connection = connection
         self._jobs = jobs
         self._now = now
@@ -105,7 +98,6 @@ class _Batch:
         self._changed: dict[str, EngineJob] = {}
         self._new: list[Run] = []
         self._moved: list[tuple[Run, run_rows.Seen]] = []
-        self._older: list[Run] = []
         self._active = self._load_active()
 
     def _load_active(self) -> dict[str, Run]:
@@ -186,13 +178,6 @@ class _Batch:
             run_rows.insert(self._connection, self._new)
         if self._moved and run_rows.move(self._connection, self._moved) != len(self._moved):
             raise LostRace("a run changed while it was being started")
-        if self._older:
-            self._load_older_definitions()
-
-    def _load_older_definitions(self) -> None:
-        keys = {(run.job_id, run.job_version) for run in self._older}
-        found = job_rows.definitions(self._connection, keys)
-        self.result.attempts.extend(Attempt(run, found[run.job_id, run.job_version]) for run in self._older)
 
     def _occupancy(self, job: EngineJob) -> Occupancy:
         state = job.state
@@ -221,17 +206,14 @@ class _Batch:
         run = self._new_run(job, slot, RunStatus.RUNNING)
         self._mark_started(job, run)
         self._new.append(run)
-        self.result.attempts.append(Attempt(run, _definition_of(job)))
+        self.result.runs.append(Started(run, job.definition))
 
     def _start_waiting(self, job: EngineJob, run: Run) -> None:
         run.status = advance(run.status, Event.START)
         self._mark_started(job, run)
         if job.state.queued_run_id == run.id:
             job.state.queued_run_id = None
-        if run.job_version == job.version:
-            self.result.attempts.append(Attempt(run, _definition_of(job)))
-        else:
-            self._older.append(run)
+        self.result.runs.append(Started(run, job.definition if run.job_version == job.version else None))
 
     def _mark_started(self, job: EngineJob, run: Run) -> None:
         run.attempt += 1

@@ -11,10 +11,12 @@ that hops per statement (aiosqlite) starved for seconds behind a busy event loop
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import os
+import sqlite3
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -33,9 +35,12 @@ READERS = 3
 BUSY_TIMEOUT_MS = 5_000
 """How long SQLite waits for another process that holds the file, such as a backup."""
 
-CHECKPOINT_PAGES = 4_000
-"""The write-ahead log is folded into the file after this many 4 kB pages; the default of 1,000 does it four times as
-often, each time with a flush of the whole file, in the middle of a burst."""
+CHECKPOINT_COMMITS = 500
+"""After this many commits the write-ahead log is folded into the file, by a thread of its own and without keeping the
+writer from its work. SQLite itself would do it within a commit, and every run behind that commit would be late."""
+
+CHECKPOINT_PAGES_MAX = 32_768
+"""At this size of the log (128 MB) a commit does it after all: the thread could not keep up, and a disk is finite."""
 
 
 class Ledger(Protocol):
@@ -67,6 +72,9 @@ class SqliteLedger:
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="ledger-reader")
         self._write_engine = _sqlite_engine(path, connections=1, read_only=False)
         self._read_engine = _sqlite_engine(path, connections=READERS, read_only=True)
+        self._checkpointer = ThreadPoolExecutor(1, thread_name_prefix="ledger-checkpoint")
+        self._checkpoint: Future[None] | None = None
+        self._commits = 0
         self._closed = False
 
     @classmethod
@@ -86,7 +94,12 @@ class SqliteLedger:
         return ledger
 
     async def write(self, transaction: Transaction[T]) -> T:
-        return await self._run(self._writer, self._write_engine, transaction)
+        result = await self._run(self._writer, self._write_engine, transaction)
+        self._commits += 1
+        if self._commits >= CHECKPOINT_COMMITS and (self._checkpoint is None or self._checkpoint.done()):
+            self._commits = 0
+            self._checkpoint = self._checkpointer.submit(_fold_log, self.path)
+        return result
 
     async def read(self, transaction: Transaction[T]) -> T:
         return await self._run(self._readers, self._read_engine, transaction)
@@ -95,7 +108,7 @@ class SqliteLedger:
         if self._closed:
             return
         self._closed = True
-        for pool in (self._writer, self._readers):
+        for pool in (self._writer, self._readers, self._checkpointer):
             await asyncio.to_thread(pool.shutdown)
         self._read_engine.dispose()
         self._write_engine.dispose()
@@ -112,6 +125,12 @@ class SqliteLedger:
             return await asyncio.shield(future)
         except OperationalError as error:
             raise Unavailable(f"The database cannot be used now: {_cause(error)}.") from error
+
+
+def _fold_log(path: Path) -> None:
+    """Copy what the log holds into the file, as far as nobody is in the way."""
+    with contextlib.closing(sqlite3.connect(path, timeout=0)) as connection, contextlib.suppress(sqlite3.Error):
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
 def _cause(error: DBAPIError) -> str:
@@ -137,7 +156,7 @@ def _sqlite_engine(path: Path, *, connections: int, read_only: bool) -> Engine:
         else:
             cursor.execute("PRAGMA journal_mode = WAL")
             cursor.execute("PRAGMA synchronous = FULL")
-            cursor.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+            cursor.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES_MAX}")
         cursor.close()
 
     @event.listens_for(engine, "begin")

@@ -11,7 +11,20 @@ from functools import cache, lru_cache
 from typing import Any
 
 import orjson
-from sqlalchemy import Column, Connection, Integer, Select, and_, func, or_, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    and_,
+    case,
+    func,
+    null,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.sql import Update
 
 from zerocron.core.model import (
@@ -90,6 +103,17 @@ _POLICY: tuple[Column[Any], ...] = (
     jobs.c.catchup_window_seconds,
     jobs.c.on_lost,
 )
+STARTED_BODY_CHARACTERS_MAX = 16_384
+LISTED_BODY_CHARACTERS_MAX = 8_192
+"""Longer bodies are left out of lists; the job itself has them."""
+
+
+def _with_short_body(columns: Sequence[Column[Any]], characters_max: int) -> list[ColumnElement[Any]]:
+    short = case((func.length(jobs.c.body) <= characters_max, jobs.c.body), else_=null()).label("body")
+    return [short if column is jobs.c.body else column for column in columns]
+
+
+_has_body = jobs.c.body.is_not(None).label("has_body")
 _ALL = (*_OWN, *_SCHEDULE, *_DEFINITION, *_STATE)
 _N_OWN, _N_SCHEDULE, _N_DEFINITION = len(_OWN), len(_SCHEDULE), len(_DEFINITION)
 _N_STATE = len(_STATE)
@@ -139,8 +163,10 @@ def page(
     before: tuple[Instant, str] | None,
     limit: int,
 ) -> list[Job]:
-    """Jobs, newest first, from the one after `before` (created_at, id) on."""
-    query = select(*_ALL).where(jobs.c.team_id == team_id, jobs.c.status != JobStatus.DELETED)
+    """Jobs, newest first, from the one after `before` (created_at, id) on; without their longer bodies."""
+    query = select(*_with_short_body(_ALL, LISTED_BODY_CHARACTERS_MAX)).where(
+        jobs.c.team_id == team_id, jobs.c.status != JobStatus.DELETED
+    )
     if status is not None:
         query = query.where(jobs.c.status == status)
     if tag is not None:
@@ -171,7 +197,8 @@ def count_by_status(connection: Connection) -> dict[str, int]:
 def lock(connection: Connection, job_ids: Sequence[str], *, to_start: bool = False) -> dict[str, EngineJob]:
     """The jobs by id, deleted ones too, held until the transaction ends. A job another node holds is left out.
 
-    `to_start` brings their schedules and definitions along.
+    `to_start` brings their schedules and definitions along; the definition of a job with a long body stays behind
+    (None), so that a batch of two hundred is not two hundred megabytes.
     """
     query = _lock_statement(connection.dialect.name, to_start=to_start)
     return {row[0]: _engine_job(row) for row in fetch(connection, query, pack([[job_id] for job_id in job_ids]))}
@@ -180,7 +207,9 @@ def lock(connection: Connection, job_ids: Sequence[str], *, to_start: bool = Fal
 @cache
 def _lock_statement(dialect: str, *, to_start: bool) -> Select[Any]:
     wanted = batch(dialect, {"id": jobs.c.id.type}, "wanted")
-    columns = (*_POLICY, *_STATE, *_SCHEDULE, *_DEFINITION) if to_start else (*_POLICY, *_STATE)
+    columns: tuple[ColumnElement[Any], ...] = (*_POLICY, *_STATE)
+    if to_start:
+        columns = (*columns, *_SCHEDULE, *_with_short_body(_DEFINITION, STARTED_BODY_CHARACTERS_MAX), _has_body)
     return packed(dialect, lock_rows(select(*columns).where(jobs.c.id.in_(select(wanted.c.id)))))
 
 
@@ -354,9 +383,11 @@ def _engine_job(row: Sequence[Any]) -> EngineJob:
     state = _state(rest[:_N_STATE])
     job = EngineJob(job_id, team_id, version, status, overlap, catchup, window, on_lost, state)
     if len(rest) > _N_STATE:
-        schedule, definition = rest[_N_STATE : _N_STATE + _N_SCHEDULE], rest[_N_STATE + _N_SCHEDULE :]
-        job.schedule = Schedule(*schedule)
-        job.definition = _definition(definition)
+        *schedule_and_definition, has_body = rest[_N_STATE:]
+        job.schedule = Schedule(*schedule_and_definition[:_N_SCHEDULE])
+        definition = _definition(schedule_and_definition[_N_SCHEDULE:])
+        if definition.body is not None or not has_body:
+            job.definition = definition
     return job
 
 
