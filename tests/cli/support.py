@@ -6,6 +6,7 @@ Nothing here sleeps: what is waited for is a line, an end or an answer, each wit
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import pty
@@ -13,12 +14,14 @@ import selectors
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
+from unittest import mock
 
 from zerocron.cli.client import Client, find_server
+from zerocron.cli.main import run
 from zerocron.cli.runs import wait_for_end
 
 PROGRAM = Path(sys.executable).with_name("0cron")
@@ -58,7 +61,7 @@ class Cli:
         return {**base, **self.environment}
 
     def __call__(self, *arguments: str, stdin: str | bytes = "", code: int = 0) -> Result:
-        """Run to the end, which must come with that exit code; errors are one line and hints, never a traceback."""
+        """Run to the end, which must come with that exit code."""
         given = stdin.encode() if isinstance(stdin, str) else stdin
         done = subprocess.run(
             [PROGRAM, *arguments],
@@ -69,14 +72,19 @@ class Cli:
             timeout=DEADLINE_SECONDS,
             check=False,
         )
-        result = Result(done.returncode, done.stdout.decode(), done.stderr.decode())
-        assert result.code == code, f"{arguments}: exit code {result.code}\n{result.out}\n{result.err}"
-        assert "Traceback" not in result.err
-        if "error:" in result.err:
-            first, *hints = result.err.splitlines()
-            assert first.startswith("error: ")
-            assert all(hint.startswith("  ") for hint in hints)
-        return result
+        return _checked(Result(done.returncode, done.stdout.decode(), done.stderr.decode()), arguments, code)
+
+    def here(self, *arguments: str, code: int = 0) -> Result:
+        """The same in this process, which is ten times faster: for what a process shows elsewhere already."""
+        out, errors = io.StringIO(), io.StringIO()
+        with (
+            contextlib.chdir(self.directory),
+            mock.patch.dict("os.environ", {"COLUMNS": "80", **self.environment}),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(errors),
+        ):
+            ended = run(arguments)
+        return _checked(Result(ended, out.getvalue(), errors.getvalue()), arguments, code)
 
     @property
     def api(self) -> Client:
@@ -131,6 +139,17 @@ class Cli:
             process.wait(DEADLINE_SECONDS)
         os.close(ours)
         return Result(process.returncode, shown.decode(), "")
+
+
+def _checked(result: Result, arguments: Sequence[str], code: int) -> Result:
+    """Errors are one line and hints, never a traceback; and the exit code is the one that was expected."""
+    assert result.code == code, f"{arguments}: exit code {result.code}\n{result.out}\n{result.err}"
+    assert "Traceback" not in result.err
+    if "error:" in result.err:
+        first, *hints = result.err.splitlines()
+        assert first.startswith("error: ")
+        assert all(hint.startswith("  ") for hint in hints)
+    return result
 
 
 def read_line(stream: IO[bytes] | None) -> str:

@@ -52,20 +52,20 @@ def test_wrong_settings_and_a_damaged_database_are_to_be_mended(cli: Cli) -> Non
 
 
 def test_a_server_that_is_named_must_be_there_and_be_one(cli: Cli, target: str) -> None:
-    absent = cli("doctor", "--url", "http://127.0.0.1:9", "--json", code=1)
+    absent = cli.here("doctor", "--url", "http://127.0.0.1:9", "--json", code=1)
     assert statuses(absent)["server"] == "FAIL"
-    stranger = cli("doctor", "--url", target, code=1).out
+    stranger = cli.here("doctor", "--url", target, code=1).out
     assert "is not a 0cron server" in stranger
 
 
 def test_a_server_with_other_data_is_told_apart(cli: Cli, home: Cli) -> None:
     (cli.directory / "data").mkdir()
     (cli.directory / "data" / "local-url").write_text((home.directory / "data" / "local-url").read_text())
-    assert "does not use this data" in cli("doctor").out
+    assert "does not use this data" in cli.here("doctor").out
 
 
 def test_a_key_that_is_not_accepted_is_to_be_mended(home: Cli) -> None:
-    assert statuses(home("doctor", "--key", "0c_nonsense", "--json", code=1))["api key"] == "FAIL"
+    assert statuses(home.here("doctor", "--key", "0c_nonsense", "--json", code=1))["api key"] == "FAIL"
 
 
 def test_a_lock_is_seen_while_it_is_held(tmp_path: Path) -> None:

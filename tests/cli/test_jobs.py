@@ -59,9 +59,9 @@ def test_a_body_comes_from_a_file_or_from_standard_input(home: Cli) -> None:
 
 def test_an_idempotency_key_makes_one_job_of_two_creations(home: Cli) -> None:
     arguments = ("jobs", "create", "--schedule", NEVER, "--url", "http://127.0.0.1:9/", "--idempotency-key", "k1")
-    first, again = (home(*arguments, "--name", "once", "--json").json for _ in range(2))
+    first, again = (home.here(*arguments, "--name", "once", "--json").json for _ in range(2))
     assert first["id"] == again["id"]
-    assert home(*arguments, "--name", "other", code=5).err.startswith("error: ")
+    assert home.here(*arguments, "--name", "other", code=5).err.startswith("error: ")
 
 
 def test_what_cannot_be_accepted_is_told_in_the_words_of_the_command_line(home: Cli) -> None:
@@ -71,7 +71,7 @@ def test_what_cannot_be_accepted_is_told_in_the_words_of_the_command_line(home: 
         "error: --timeout: Input should be less than or equal to 900\n"
         "  --attempts: Input should be less than or equal to 10\n"
     )
-    assert "\n  try: Europe/Paris\n" in home(*arguments, "--schedule", NEVER, "--tz", "Europe/Pariss", code=2).err
+    assert "\n  try: Europe/Paris\n" in home.here(*arguments, "--schedule", NEVER, "--tz", "Europe/Pariss", code=2).err
 
 
 def test_list_shows_what_matters_within_eighty_columns(home: Cli) -> None:
@@ -82,7 +82,7 @@ def test_list_shows_what_matters_within_eighty_columns(home: Cli) -> None:
     assert shown.out.splitlines()[0].split("  ")[0] == "NAME / ID"
     assert made["id"] in shown.out
     assert "paused" in shown.out
-    wide = home.with_environment(COLUMNS="200")("jobs", "list", "--search", "quite a long name")
+    wide = home.with_environment(COLUMNS="200").here("jobs", "list", "--search", "quite a long name")
     assert len(wide.out.splitlines()) == 2
     assert f"{made['name']}  paused  {NEVER}" in wide.out
 
@@ -95,18 +95,18 @@ def test_list_filters_and_pages(home: Cli) -> None:
     page = home("jobs", "list", "--tag", "listed", "--json").json
     assert [job["name"] for job in page["items"]] == ["listed 2", "listed 1", "listed 0"]
     assert page["next_cursor"] is None
-    paused = home("jobs", "list", "--tag", "listed", "--status", "paused", "--json").json
+    paused = home.here("jobs", "list", "--tag", "listed", "--status", "paused", "--json").json
     assert [job["name"] for job in paused["items"]] == ["listed 1"]
-    two = home("jobs", "list", "--tag", "listed", "--limit", "2")
+    two = home.here("jobs", "list", "--tag", "listed", "--limit", "2")
     assert "There are more than these 2 jobs: --all shows all" in two.err
     assert "listed 0" not in two.out
-    assert home("jobs", "list", "--tag", "nobody has it").out == "No job matches.\n"
+    assert home.here("jobs", "list", "--tag", "nobody has it").out == "No job matches.\n"
 
 
 def test_a_job_is_named_by_id_by_the_beginning_of_its_id_or_by_its_name(home: Cli) -> None:
     made = home.make("findable")
     for name in (made["id"].upper(), made["id"][:-1], "findable"):
-        assert home("jobs", "show", name, "--json").json["id"] == made["id"]
+        assert home.here("jobs", "show", name, "--json").json["id"] == made["id"]
 
 
 def test_an_ambiguous_name_lists_the_candidates(home: Cli) -> None:
@@ -120,7 +120,7 @@ def test_an_ambiguous_name_lists_the_candidates(home: Cli) -> None:
 def test_an_unknown_name_suggests_what_is_there(home: Cli) -> None:
     home.make("Weekly cleaning")
     assert "did you mean: Weekly cleaning" in home("jobs", "show", "weekly claening", code=4).err
-    assert "did you mean: Weekly cleaning" in home("jobs", "show", "cleaning", code=4).err
+    assert "did you mean: Weekly cleaning" in home.here("jobs", "show", "cleaning", code=4).err
 
 
 def test_show_has_all_that_was_set(home: Cli) -> None:
@@ -139,8 +139,8 @@ def test_edit_changes_what_is_given_and_clears_what_is_named(home: Cli) -> None:
     assert (edited["name"], edited["body"], edited["tags"]) == ("edited", None, [])
     assert edited["retry"] == {"attempts": 3, "backoff": "exponential", "delay": 60}
     assert edited["schedule"] == "every 90 minutes"
-    assert "error: There is nothing to change." in home("jobs", "edit", "edited", code=2).err
-    assert "error: --url: " in home("jobs", "edit", "edited", "--url", "", code=2).err
+    assert "error: There is nothing to change." in home.here("jobs", "edit", "edited", code=2).err
+    assert "error: --url: " in home.here("jobs", "edit", "edited", "--url", "", code=2).err
 
 
 def test_pause_resume_and_what_a_paused_job_does_not_allow(home: Cli) -> None:
@@ -148,14 +148,14 @@ def test_pause_resume_and_what_a_paused_job_does_not_allow(home: Cli) -> None:
     assert 'Paused "resting".' in home("jobs", "pause", "resting").out
     assert "error: The job is paused. Resume it" in home("jobs", "trigger", "resting", code=5).err
     assert 'Resumed "resting". Next run: in ' in home("jobs", "resume", "resting").out
-    assert home("jobs", "pause", "resting", "--json").json["status"] == "paused"
-    assert home("jobs", "resume", "resting", "--json").json["status"] == "active"
+    assert home.here("jobs", "pause", "resting", "--json").json["status"] == "paused"
+    assert home.here("jobs", "resume", "resting", "--json").json["status"] == "active"
 
 
 def test_delete_goes_ahead_where_nobody_can_be_asked(home: Cli) -> None:
     made = home.make("doomed")
     assert home("jobs", "delete", "doomed", "--json").json == {"id": made["id"], "name": "doomed", "deleted": True}
-    home("jobs", "delete", "doomed", code=4)
+    home.here("jobs", "delete", "doomed", code=4)
 
 
 def test_delete_asks_on_a_terminal(home: Cli) -> None:
@@ -169,7 +169,7 @@ def test_delete_asks_on_a_terminal(home: Cli) -> None:
 
 def test_trigger_tells_how_to_see_the_run_and_waits_when_asked(home: Cli, target: str) -> None:
     home.make("good", f"{target}/ok")
-    assert "runs show " in home("jobs", "trigger", "good").out
+    assert "runs show " in home.here("jobs", "trigger", "good").out
     assert "It succeeded: 200 in " in home("jobs", "trigger", "good", "--wait").out
     run = home("jobs", "trigger", "good", "--wait", "--json").json
     assert run["status"] == "succeeded"
@@ -180,4 +180,4 @@ def test_trigger_and_wait_fails_when_the_run_fails_and_says_why(home: Cli, targe
     home.make("bad", f"{target}/status/500")
     failed = home("jobs", "trigger", "bad", "--wait", code=1)
     assert "The status was 500; the job accepts 2xx." in failed.out
-    assert home("jobs", "trigger", "bad", "--wait", "--json", code=1).json["status"] == "failed"
+    assert home.here("jobs", "trigger", "bad", "--wait", "--json", code=1).json["status"] == "failed"

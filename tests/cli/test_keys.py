@@ -13,13 +13,13 @@ def test_the_life_of_a_key(home: Cli) -> None:
     listed = alice("keys", "list").out
     assert f"{made['id']}  Alice's laptop (used now)" in listed
     assert made["key"] not in listed
-    assert made["id"] in {key["id"] for key in alice("keys", "list", "--json").json["items"]}
+    assert made["id"] in {key["id"] for key in alice.here("keys", "list", "--json").json["items"]}
     revoked = alice("keys", "revoke", made["id"]).out
     assert revoked.startswith(f"Revoked {made['id']}.\nIt was the key that this command used.")
     refused = alice("jobs", "list", code=3)
     assert "does not accept the API key from ZEROCRON_API_KEY." in refused.err
     assert made["key"] not in refused.err
-    assert home("keys", "revoke", made["id"], code=4).err == "error: There is no such API key.\n"
+    assert home.here("keys", "revoke", made["id"], code=4).err == "error: There is no such API key.\n"
 
 
 def test_create_shows_the_key_and_how_to_use_it(home: Cli) -> None:
@@ -44,13 +44,13 @@ def test_a_key_that_is_none_is_refused(home: Cli) -> None:
 
 def test_without_any_key_it_says_where_one_is(home: Cli, cli: Cli) -> None:
     url = (home.directory / "data" / "local-url").read_text().strip()
-    refused = cli("jobs", "list", "--url", url, code=3)
+    refused = cli.here("jobs", "list", "--url", url, code=3)
     assert f"error: {url} asks for an API key, and there is none." in refused.err
     assert "ZEROCRON_API_KEY" in refused.err
     assert "local-key" in refused.err
 
 
 def test_another_directory_finds_the_server_by_its_data(home: Cli, cli: Cli) -> None:
-    assert cli("jobs", "list", "--json", "--data-dir", str(home.directory / "data")).json["next_cursor"] is None
+    assert cli.here("jobs", "list", "--json", "--data-dir", str(home.directory / "data")).json["next_cursor"] is None
     by_environment = cli.with_environment(ZEROCRON_DATA_DIR=str(home.directory / "data"))
-    assert by_environment("keys", "list", "--json").json["items"]
+    assert by_environment.here("keys", "list", "--json").json["items"]

@@ -45,15 +45,15 @@ def test_preview_as_json_is_what_the_api_answers(cli: Cli) -> None:
 
 
 def test_preview_tells_when_there_is_no_further_time(cli: Cli) -> None:
-    assert "Then never again." in cli("preview", "2499-01-01 09:00").out
+    assert "Then never again." in cli.here("preview", "2499-01-01 09:00").out
 
 
 def test_preview_refuses_with_suggestions_and_a_hint_about_quotes(cli: Cli) -> None:
-    refused = cli("preview", "9 * * * 1-5 x y z", code=2)
+    refused = cli.here("preview", "9 * * * 1-5 x y z", code=2)
     assert "\n  try: " in refused.err
     assert refused.out == ""
-    assert "needs quotes" in cli("preview", "0", "9", "1", "1", "1", code=2).err
-    assert "--after: 'tomorrow' is not an instant" in cli("preview", "@daily", "--after", "tomorrow", code=2).err
+    assert "needs quotes" in cli.here("preview", "0", "9", "1", "1", "1", code=2).err
+    assert "--after: 'tomorrow' is not an instant" in cli.here("preview", "@daily", "--after", "tomorrow", code=2).err
 
 
 def test_version_in_both_ways(cli: Cli) -> None:

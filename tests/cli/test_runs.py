@@ -10,7 +10,7 @@ from tests.cli.support import Cli, read_line, stop
 
 def test_runs_lists_what_came_of_each_run_within_eighty_columns(home: Cli, target: str) -> None:
     job = home.make("flaky", f"{target}/fail-then-ok/1?key=flaky")
-    assert home("jobs", "runs", "flaky").out == 'No run of "flaky" is there yet.\n'
+    assert home.here("jobs", "runs", "flaky").out == 'No run of "flaky" is there yet.\n'
     failed, good = home.trigger(job), home.trigger(job)
     shown = home("jobs", "runs", "flaky").out
     heading, first, second = shown.splitlines()
@@ -20,9 +20,9 @@ def test_runs_lists_what_came_of_each_run_within_eighty_columns(home: Cli, targe
     assert second.split()[2:4] == ["failed", "500"]
     assert second.endswith(failed)
     assert max(map(len, shown.splitlines())) <= 80
-    page = home("jobs", "runs", "flaky", "--status", "failed", "--json").json
+    page = home.here("jobs", "runs", "flaky", "--status", "failed", "--json").json
     assert [run["id"] for run in page["items"]] == [failed]
-    assert "There are more" in home("jobs", "runs", "flaky", "--limit", "1").err
+    assert "There are more" in home.here("jobs", "runs", "flaky", "--limit", "1").err
 
 
 def test_show_has_the_request_the_response_the_error_and_the_timings_of_each_attempt(home: Cli, target: str) -> None:
@@ -45,13 +45,13 @@ def test_show_has_the_request_the_response_the_error_and_the_timings_of_each_att
         "and 2 attempts",
     ):
         assert text in shown
-    assert len(home("runs", "show", run_id, "--json").json["executions"]) == 2
-    assert "200 ×2 in " in home("jobs", "runs", "retried").out
+    assert len(home.here("runs", "show", run_id, "--json").json["executions"]) == 2
+    assert "200 ×2 in " in home.here("jobs", "runs", "retried").out
 
 
 def test_what_a_target_answers_cannot_act_on_the_terminal(home: Cli, target: str) -> None:
     binary = home.make("binary", f"{target}/binary")
-    assert "(1,024 bytes that are no text" in home("runs", "show", home.trigger(binary)).out
+    assert "(1,024 bytes that are no text" in home.here("runs", "show", home.trigger(binary)).out
     body = "\033]0;owned\007\033[31mred\n\u202eback"
     hostile = home.make("hostile", f"{target}/echo", method="POST", body=body)
     shown = home("runs", "show", home.trigger(hostile)).out
@@ -63,8 +63,8 @@ def test_what_a_target_answers_cannot_act_on_the_terminal(home: Cli, target: str
 
 def test_why_there_was_no_answer(home: Cli) -> None:
     run_id = home.trigger(home.make("refused"))
-    assert "connection refused" in home("jobs", "runs", "refused").out
-    assert "refused the connection" in home("runs", "show", run_id).out
+    assert "connection refused" in home.here("jobs", "runs", "refused").out
+    assert "refused the connection" in home.here("runs", "show", run_id).out
 
 
 def test_the_runs_of_a_deleted_job_are_still_there(home: Cli, target: str) -> None:
@@ -75,9 +75,9 @@ def test_the_runs_of_a_deleted_job_are_still_there(home: Cli, target: str) -> No
 
 
 def test_an_unknown_run_is_not_found(home: Cli) -> None:
-    assert "error: 'nonsense/../x' is not the id of a run." in home("runs", "show", "nonsense/../x", code=4).err
+    assert "error: 'nonsense/../x' is not the id of a run." in home.here("runs", "show", "nonsense/../x", code=4).err
     unknown = "00000000-0000-7000-8000-000000000000"
-    assert home("runs", "show", unknown, code=4).err == "error: There is no such run.\n"
+    assert home.here("runs", "show", unknown, code=4).err == "error: There is no such run.\n"
 
 
 def test_follow_prints_each_run_as_it_ends_until_ctrl_c(home: Cli, target: str) -> None:

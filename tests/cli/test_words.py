@@ -124,7 +124,7 @@ def test_every_field_of_a_job_has_an_option() -> None:
 
 def test_the_defaults_that_help_tells_are_those_of_the_api() -> None:
     spec = JobSpec(name="", schedule="", url="")
-    for option, default in (
+    told: tuple[tuple[Any, str], ...] = (
         (options.Timezone, spec.timezone),
         (options.Method, spec.method),
         (options.Timeout, f"{spec.timeout_seconds}"),
@@ -136,7 +136,8 @@ def test_the_defaults_that_help_tells_are_those_of_the_api() -> None:
         (options.Backoff, spec.retry.backoff),
         (options.Delay, f"{spec.retry.delay_seconds}"),
         (options.SuccessStatus, spec.success.status[0]),
-    ):
+    )
+    for option, default in told:
         (info,) = option.__metadata__
         assert info.help.endswith(f"  ({default})")
 

@@ -34,8 +34,10 @@ from zerocron.core.model import (
     RunStatus,
     SuccessRule,
     is_uuid,
+    skipped_run,
     split_execution_id,
 )
+from zerocron.core.planning import left_behind
 from zerocron.core.requests import check_header, check_method, check_url
 from zerocron.core.retry import strategy_warning
 from zerocron.core.schedule import parse
@@ -151,7 +153,10 @@ class Jobs:
             spec = change(before)
             if spec == before:
                 return job
-            edited = _rebuild(job, spec, before, now)
+            after = _first_free_instant(connection, job_id, now)
+            edited = _rebuild(job, spec, before, now=now, after=after)
+            if edited.state.next_run_at != job.state.next_run_at:
+                _leave_behind(connection, job, edited, Reason.JOB_EDITED, now)
             _save(connection, edited, seen=job)
             return edited
 
@@ -181,7 +186,7 @@ class Jobs:
             job = _existing(connection, team_id, job_id)
             if job.status == JobStatus.ACTIVE:
                 return job
-            next_run_at = job.schedule.next_after(now)
+            next_run_at = job.schedule.next_after(_first_free_instant(connection, job_id, now))
             if next_run_at is None:
                 raise Conflict("The schedule has no slot left. Give the job a new schedule instead.")
             resumed = dataclasses.replace(
@@ -304,6 +309,7 @@ class Jobs:
             if state.active_run_id in {run.id for run in waiting}:
                 state.active_run_id = state.active_since = None
             stopped = dataclasses.replace(job, version=job.version + 1, status=status, updated_at=now, state=state)
+            _leave_behind(connection, job, stopped, reason, now)
             _save(connection, stopped, seen=job)
             _cancel(connection, waiting, reason, now)
             return stopped, waiting
@@ -330,6 +336,19 @@ def _existing(connection: Connection, team_id: str, job_id: str, *, lock: bool =
 def _save(connection: Connection, job: Job, *, seen: Job) -> None:
     if not job_rows.update_definition(connection, job, seen_version=seen.version):
         raise Conflict("Somebody else changed the job at the same moment. Look at it again, then repeat your change.")
+
+
+def _first_free_instant(connection: Connection, job_id: str, now: Instant) -> Instant:
+    """The instant after which a slot has no record yet: now, or later when the clock was set back."""
+    return max(now, run_rows.newest_slot(connection, job_id) or now)
+
+
+def _leave_behind(connection: Connection, job: Job, changed: Job, reason: Reason, now: Instant) -> None:
+    """Account for slots that were due and will not run, because the job's cursor leaves them."""
+    skip = left_behind(job.schedule, job.state.next_run_at, now, reason)
+    if skip is not None:
+        run_rows.insert(connection, [skipped_run(job, skip.first, skip.last, skip.count, reason, now)])
+        changed.state.skipped += skip.count
 
 
 def _cancel(connection: Connection, waiting: list[Run], reason: Reason, now: Instant) -> None:
@@ -369,7 +388,7 @@ def _build(spec: JobSpec, *, team_id: str, job_id: str, now: Instant) -> Job:
     )
 
 
-def _rebuild(job: Job, spec: JobSpec, before: JobSpec, now: Instant) -> Job:
+def _rebuild(job: Job, spec: JobSpec, before: JobSpec, *, now: Instant, after: Instant) -> Job:
     """The job with a new specification. Its cursor moves only if its schedule did."""
     if (spec.schedule, spec.timezone) == (before.schedule, before.timezone):
         old_strategy = strategy_warning(before.retry.backoff)
@@ -379,7 +398,9 @@ def _rebuild(job: Job, spec: JobSpec, before: JobSpec, now: Instant) -> Job:
         parsed = parse(spec.schedule, timezone=spec.timezone, now=now)
         schedule, schedule_warnings = parsed.schedule, parsed.warnings
         status = JobStatus.PAUSED if job.status == JobStatus.PAUSED else JobStatus.ACTIVE
-        next_run_at = schedule.next_after(now) if status == JobStatus.ACTIVE else None
+        next_run_at = schedule.next_after(after) if status == JobStatus.ACTIVE else None
+        if next_run_at is None and status == JobStatus.ACTIVE:
+            raise Invalid("This schedule has no slot left.", field="schedule")
         state = dataclasses.replace(job.state, next_run_at=next_run_at)
     return dataclasses.replace(
         job,

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from zerocron.api.wording import field_path
-from zerocron.core.errors import Invalid
+from zerocron.core.errors import FieldError, Invalid
 
 DEPTH_MAX = 32
 FRACTION_CHARACTERS_MAX = 100
@@ -70,9 +71,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Unfit:
     members = dict(pairs)
     if len(members) == len(pairs):
         return members
-    seen: set[str] = set()
-    twice = next(name for name, _ in pairs if name in seen or seen.add(name))
-    return _Unfit("This name is given twice. Give it once.", twice)
+    counted = Counter(name for name, _ in pairs)
+    return _Unfit("This name is given twice. Give it once.", counted.most_common(1)[0][0])
 
 
 _DECODER = json.JSONDecoder(
@@ -82,23 +82,30 @@ _DECODER = json.JSONDecoder(
 
 def _check(document: Any) -> None:
     """Walk level by level; a link per container is enough to tell the place of a fault."""
-    level: list[tuple[Any, _Link]] = [([document], None)]
-    for depth in range(DEPTH_MAX + 1):
+    level: list[tuple[Any, _Link]] = []
+    if type(document) in (dict, list):
+        level.append((document, None))
+    else:
+        _check_leaf(document, None)
+    for _ in range(DEPTH_MAX):
         below: list[tuple[Any, _Link]] = []
         for container, link in level:
             for name, value in _members(container, link):
                 kind = type(value)
                 if kind is dict or kind is list:
-                    below.append((value, None if depth == 0 else (link, name)))
-                elif kind is str:
-                    if (fault := _text_fault(value)) is not None:
-                        raise _refusal(fault, None if depth == 0 else (link, name))
-                elif kind is _Unfit:
-                    place = None if depth == 0 else (link, name)
-                    raise _refusal(value.message, place if value.name is None else (place, value.name))
+                    below.append((value, (link, name)))
+                elif kind is str or kind is _Unfit:
+                    _check_leaf(value, (link, name))
         level = below
     if level:
         raise _too_deep(level[0][1])
+
+
+def _check_leaf(value: Any, link: _Link) -> None:
+    if isinstance(value, _Unfit):
+        raise _refusal(value.message, link if value.name is None else (link, value.name))
+    if isinstance(value, str) and (fault := _text_fault(value)) is not None:
+        raise _refusal(fault, link)
 
 
 def _members(container: Any, link: _Link) -> Iterable[tuple[Any, Any]]:
@@ -125,7 +132,7 @@ def _text_fault(text: str) -> str | None:
 
 def _refusal(message: str, link: _Link) -> Invalid:
     field = _field(link)
-    return Invalid(f"{field}: {message}", field=field, detail=message) if field else Invalid(message)
+    return Invalid(f"{field}: {message}", fields=[FieldError(field, message)]) if field else Invalid(message)
 
 
 def _too_deep(link: _Link) -> Invalid:

@@ -1,7 +1,7 @@
 """Errors as `application/problem+json` (RFC 9457).
 
-Owns the one table that maps our errors to HTTP, and the wording of validation errors. Must never show a stack, a
-secret or an internal address: an error of ours that nobody foresaw is a 500 with an id, and the log has the rest.
+Owns the one table that maps our errors to HTTP. Must never show a stack, a secret or an internal address: an error of
+ours that nobody foresaw is a 500 with an id, and the log has the rest.
 """
 
 from __future__ import annotations
@@ -15,9 +15,15 @@ import orjson
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import iter_route_contexts
+from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import BaseRoute
+from starlette.types import Scope
 
+from zerocron.api.fields import Output
+from zerocron.api.wording import fault_of
 from zerocron.core.errors import (
     Conflict,
     FieldError,
@@ -39,12 +45,32 @@ STATUSES: Mapping[type[ZerocronError], HTTPStatus] = {
     TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
 }
-_HEADERS: Mapping[type[ZerocronError], Mapping[str, str]] = {
-    Unauthorized: {"WWW-Authenticate": "Bearer"},
-    Unavailable: {"Retry-After": "5"},
+RETRY_AFTER = {"Retry-After": "5"}
+_HEADERS: Mapping[HTTPStatus, Mapping[str, str]] = {
+    HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": "Bearer"},
+    HTTPStatus.SERVICE_UNAVAILABLE: RETRY_AFTER,
 }
 MEDIA_TYPE = "application/problem+json"
-SHOWN_FIELDS_MAX = 20
+SHOWN_FAULTS_MAX = 20
+
+
+class Fault(Output):
+    """One field of the request, and what to do about it."""
+
+    field: str = Field(description="Where it is: `url`, `retry.attempts`, `headers.X-Token`, `tags.0`.")
+    message: str = Field(description="What is wrong with it and what would be right.")
+
+
+class Problem(Output):
+    """An error (RFC 9457). `detail` says what to do."""
+
+    type: str = Field(description="Always `about:blank`: `status` says the kind.")
+    title: str = Field(description="The status in words.")
+    status: int = Field(description="The HTTP status.")
+    detail: str = Field(description="What went wrong and what to do, for a person.")
+    errors: list[Fault] = Field(default=[], description="The fields at fault, at most 20.")
+    suggestions: list[str] = Field(default=[], description="Inputs that would be accepted instead.")
+    error_id: str = Field(default="", description="With a 500: the id under which the server's log has the rest.")
 
 
 def problem(
@@ -65,7 +91,7 @@ def problem(
         **extensions,
     }
     if errors:
-        content["errors"] = [{"field": fault.field, "message": fault.message} for fault in errors]
+        content["errors"] = [{"field": fault.field, "message": fault.message} for fault in errors[:SHOWN_FAULTS_MAX]]
     if suggestions:
         content["suggestions"] = list(suggestions)
     return Response(orjson.dumps(content), status, dict(headers or {}), MEDIA_TYPE)
@@ -73,18 +99,30 @@ def problem(
 
 def of_error(error: ZerocronError) -> Response:
     """The response to one of our errors."""
-    kind = next(known for known in STATUSES if isinstance(error, known))
+    status = next(status for kind, status in STATUSES.items() if isinstance(error, kind))
     return problem(
-        STATUSES[kind],
+        status,
         error.message,
         errors=error.fields if isinstance(error, Invalid) else (),
         suggestions=error.suggestions if isinstance(error, Invalid) else (),
-        headers=_HEADERS.get(kind),
+        headers=_HEADERS.get(status),
+    )
+
+
+def unforeseen(scope: Scope, error: Exception) -> Response:
+    """The response to a fault of ours. The log gets the stack, the client an id to ask for it by."""
+    error_id = str(uuid.uuid4())
+    log.error("request_failed", error_id=error_id, method=scope["method"], path=scope["path"], exc_info=error)
+    return problem(
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        "0cron failed to handle this request. The server's log has the details under this error_id.",
+        headers={"X-Error-Id": error_id},
+        error_id=error_id,
     )
 
 
 def install(app: FastAPI) -> None:
-    """Let every error of the application leave as a problem."""
+    """Let the errors of the routes leave as problems. What is left over is the gate's."""
 
     @app.exception_handler(ZerocronError)
     async def ours(_request: Request, error: ZerocronError) -> Response:
@@ -92,39 +130,38 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_request: Request, error: RequestValidationError) -> Response:
-        faults = [_fault(item) for item in error.errors()[:SHOWN_FIELDS_MAX]]
-        first = faults[0]
-        detail = f"{first.field}: {first.message}" if first.field else first.message
-        return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, errors=faults)
+        faults = [fault_of(item) for item in error.errors()[:SHOWN_FAULTS_MAX]]
+        return of_error(Invalid(_summary(faults[0]), fields=[fault for fault in faults if fault.field]))
 
     @app.exception_handler(HTTPException)
-    async def http(_request: Request, error: HTTPException) -> Response:
-        detail = {
-            404: "There is nothing at this address. GET /openapi.json lists what there is.",
-            405: "This address does not take that method.",
-        }.get(error.status_code, str(error.detail))
-        return problem(error.status_code, detail, headers=error.headers)
-
-    @app.exception_handler(Exception)
-    async def unforeseen(request: Request, error: Exception) -> Response:
-        error_id = str(uuid.uuid4())
-        log.error("request_failed", error_id=error_id, method=request.method, path=request.url.path, exc_info=error)
-        return problem(
-            HTTPStatus.INTERNAL_SERVER_ERROR,
-            "0cron failed to handle this request. The server's log has the details under this id.",
-            error_id=error_id,
-        )
+    async def http(request: Request, error: HTTPException) -> Response:
+        if error.status_code == HTTPStatus.NOT_FOUND:
+            return problem(error.status_code, _nothing_here(request.url.path))
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            allowed = ", ".join(sorted(_methods_at(app.routes, request.scope)))
+            return problem(
+                error.status_code, f"This address takes {allowed}, not {request.method}.", headers={"Allow": allowed}
+            )
+        return problem(error.status_code, str(error.detail), headers=error.headers)
 
 
-def _fault(item: Mapping[str, Any]) -> FieldError:
-    place = [str(part) for part in item["loc"] if part not in ("body", "query", "path", "header")]
-    kind, context = item["type"], item.get("ctx", {})
-    message = {
-        "extra_forbidden": "there is no such field",
-        "missing": "this field is needed",
-        "json_invalid": "the body is not valid JSON",
-    }.get(kind)
-    if message is None:
-        raised = context.get("error")
-        message = str(raised) if isinstance(raised, ValueError) else str(item["msg"])
-    return FieldError(".".join(place), message)
+def _summary(fault: FieldError) -> str:
+    if not fault.field:
+        return f"The body of the request: {fault.message[:1].lower()}{fault.message[1:]}"
+    return f"{fault.field}: {fault.message}"
+
+
+def _nothing_here(path: str) -> str:
+    if path.endswith("/") and path.startswith("/v1/"):
+        return "There is nothing at this address. Leave out the slash at its end."
+    return "There is nothing at this address. GET /openapi.json lists what there is."
+
+
+def _methods_at(routes: Sequence[BaseRoute], scope: Scope) -> set[str]:
+    """Every method that some route takes at this path."""
+    found: set[str] = set()
+    for route in iter_route_contexts(routes):
+        regex = getattr(route, "path_regex", None)
+        if regex is not None and route.methods and regex.match(scope["path"]):
+            found |= route.methods
+    return found | {"HEAD"} if "GET" in found else found

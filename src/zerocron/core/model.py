@@ -56,6 +56,7 @@ class Reason(StrEnum):
     ATTEMPTS_EXHAUSTED = "attempts_exhausted"
     JOB_PAUSED = "job_paused"
     JOB_DELETED = "job_deleted"
+    JOB_EDITED = "job_edited"
     NODE_LOST = "node_lost"
     REDELIVERIES_EXHAUSTED = "redeliveries_exhausted"
 
@@ -67,8 +68,9 @@ REASON_TEXTS: dict[Reason, str] = {
     Reason.SUPERSEDED: "The next slot came while this run waited for a retry; retries never delay the next slot.",
     Reason.NO_TIME_FOR_RETRY: "It failed, and the next retry would have come after the job's next slot.",
     Reason.ATTEMPTS_EXHAUSTED: "Every attempt failed.",
-    Reason.JOB_PAUSED: "The job was paused, so no further attempt was made.",
-    Reason.JOB_DELETED: "The job was deleted, so no further attempt was made.",
+    Reason.JOB_PAUSED: "The job was paused before this could run, or run again.",
+    Reason.JOB_DELETED: "The job was deleted before this could run, or run again.",
+    Reason.JOB_EDITED: "The job got another schedule before this could run.",
     Reason.NODE_LOST: "The process running it stopped before the result was recorded; the request may have been sent.",
     Reason.REDELIVERIES_EXHAUSTED: "The process running it was lost again and again; it was not sent any more.",
 }
@@ -287,6 +289,25 @@ class Execution:
     @property
     def id(self) -> str:
         return execution_id(self.run_id, self.attempt)
+
+
+def skipped_run(job: Job | EngineJob, first: Instant, last: Instant, count: int, reason: Reason, now: Instant) -> Run:
+    """The one record of `count` slots of a job that did not run, from `first` to `last`."""
+    return Run(
+        id=run_id_of(job.id, first),
+        scheduled_for=first,
+        trigger_key="",
+        job_id=job.id,
+        team_id=job.team_id,
+        job_version=job.version,
+        triggered_by=TriggeredBy.SCHEDULE,
+        status=RunStatus.SKIPPED,
+        reason=reason,
+        created_at=now,
+        finished_at=now,
+        count=count,
+        scheduled_until=last if count > 1 else None,
+    )
 
 
 _RUN_NAMESPACE = uuid5(NAMESPACE_URL, "https://0cron.dev/run").bytes

@@ -135,6 +135,16 @@ def _sort_missed(
     return kept, (Skip(min(due, last), last, count, Reason.MISSED),)
 
 
+def left_behind(schedule: Schedule, due: Instant | None, now: Instant, reason: Reason) -> Skip | None:
+    """The slots from `due` (the job's `next_run_at`) to now, given up because the job was stopped or rescheduled."""
+    if due is None or due > now:
+        return None
+    count = schedule.count_between(due - 1, now)
+    if count == 0:
+        return Skip(due, due, 1, reason)  # the cursor is no slot of the schedule as computed today; it was one
+    return Skip(due, schedule.latest_between(due - 1, now, 1)[-1], count, reason)
+
+
 @dataclass(frozen=True, slots=True)
 class TurnPlan:
     """The fate of a waiting run whose time has come: exactly one of the four."""

@@ -24,6 +24,7 @@ from zerocron.core.model import (
     RunStatus,
     TriggeredBy,
     run_id_of,
+    skipped_run,
 )
 from zerocron.core.planning import Occupancy, Skip, plan_slots, plan_turn
 from zerocron.core.schedule import Schedule
@@ -255,12 +256,7 @@ class _Batch:
             state.active_run_id = state.active_since = None
 
     def _skip_slots(self, job: EngineJob, skip: Skip) -> None:
-        run = self._new_run(job, skip.first, RunStatus.SKIPPED)
-        run.reason = skip.reason
-        run.count = skip.count
-        run.scheduled_until = skip.last if skip.count > 1 else None
-        run.finished_at = self._now
-        self._new.append(run)
+        self._new.append(skipped_run(job, skip.first, skip.last, skip.count, skip.reason, self._now))
         job.state.skipped += skip.count
         self.result.skipped += skip.count
 

@@ -1,7 +1,7 @@
 """Jobs and their versions in the ledger.
 
-Owns every query on `jobs` and `job_versions`. The columns a user writes and the columns the engine writes are disjoint:
-`update` never touches the counters, `save_states` never touches the definition. Must never decide anything.
+Owns every query on `jobs` and `job_versions`. `save_states` never touches what a user wrote; `update_definition` moves
+the cursor and what belongs to it, and leaves the engine's counters alone. Must never decide anything.
 """
 
 from __future__ import annotations
@@ -137,6 +137,7 @@ def update_definition(connection: Connection, job: Job, *, seen_version: int) ->
                 "active_run_id": job.state.active_run_id,
                 "active_since": job.state.active_since,
                 "queued_run_id": job.state.queued_run_id,
+                "skipped": job.state.skipped,
             }
         )
     )

@@ -133,6 +133,18 @@ def get(connection: Connection, team_id: str, run_id: str) -> Run | None:
     return None if row is None else Run(*row)
 
 
+def newest_slot(connection: Connection, job_id: str) -> Instant | None:
+    """The latest slot of a job that has a record, run or skipped; None when none has."""
+    query = (
+        select(func.coalesce(runs.c.scheduled_until, runs.c.scheduled_for))
+        .where(runs.c.job_id == job_id, runs.c.trigger_key == "")
+        .order_by(runs.c.scheduled_for.desc())
+        .limit(1)
+    )
+    found: Instant | None = connection.scalar(query)
+    return found
+
+
 def page_of_job(
     connection: Connection,
     job_id: str,

@@ -3,11 +3,14 @@ released. `tests/storage/test_migrations.py` proves that they lead to exactly th
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection
+
+_one_at_a_time = threading.Lock()  # Alembic keeps what it works on in module globals
 
 
 def upgrade(connection: Connection) -> None:
@@ -16,4 +19,5 @@ def upgrade(connection: Connection) -> None:
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    with _one_at_a_time:
+        command.upgrade(config, "head")

@@ -1,0 +1,113 @@
+"""Validation errors in words: which field, what its bound is, what was given, and so what to do.
+
+Owns the table from the kinds of pydantic's errors to sentences. Must never repeat more of an input than a person needs
+to find it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pydantic_core import PydanticCustomError
+
+from zerocron.core.errors import FieldError
+
+NAME_CHARACTERS_SHOWN = 60
+PATH_CHARACTERS_SHOWN = 200
+VALUE_CHARACTERS_SHOWN = 40
+
+Context = Mapping[str, Any]
+
+
+def worded(message: str) -> PydanticCustomError:
+    """What a validator of ours raises: the message reaches the client as it is."""
+    return PydanticCustomError("worded", "{text}", {"text": message})
+
+
+def field_path(parts: Iterable[object]) -> str:
+    """`retry.attempts`, `headers.X-A`, `tags.0`: shortened where a client's own names are long."""
+    names = [clipped(str(part), NAME_CHARACTERS_SHOWN) for part in parts]
+    return clipped(".".join(names), PATH_CHARACTERS_SHOWN)
+
+
+def clipped(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def fault_of(error: Mapping[str, Any]) -> FieldError:
+    """One of pydantic's errors as a fault that a person can mend."""
+    place = [part for part in error["loc"][1:] if part != "[key]"]  # the first says body, query or header
+    return FieldError(field_path(place), _sentence(error))
+
+
+def _sentence(error: Mapping[str, Any]) -> str:
+    say = _SENTENCES.get(error["type"])
+    if say is None:
+        return f"{str(error['msg']).rstrip('.')}."
+    return say(error.get("ctx", {}), error.get("input"))
+
+
+def _shown(given: Any) -> str:
+    """What was given, where that is short and helps; else nothing."""
+    if isinstance(given, bool) or given is None:
+        return {True: "; this is true", False: "; this is false", None: "; this is null"}[given]
+    if isinstance(given, (int, float)):
+        return f"; this is {given:,}"
+    if isinstance(given, str):
+        return f"; this is {clipped(ascii(given), VALUE_CHARACTERS_SHOWN)}"
+    return {dict: "; this is an object", list: "; this is a list"}.get(type(given), "")
+
+
+def _kind(name: str) -> Callable[[Context, Any], str]:
+    return lambda _context, given: f"This has to be {name}{_shown(given)}."
+
+
+def _too_long(context: Context, _given: Any) -> str:
+    return f"At most {context['max_length']:,} items{_how_many(context)}."
+
+
+def _how_many(context: Context) -> str:
+    count = context.get("actual_length")
+    return f"; these are {count:,}" if isinstance(count, int) else ""
+
+
+def _string_too_long(context: Context, given: Any) -> str:
+    length = f"; this has {len(given):,}" if isinstance(given, str) else ""
+    return f"At most {context['max_length']:,} characters{length}."
+
+
+def _string_too_short(context: Context, _given: Any) -> str:
+    least = context["min_length"]
+    return "This cannot be empty." if least == 1 else f"At least {least:,} characters."
+
+
+def _bound(words: str, key: str) -> Callable[[Context, Any], str]:
+    return lambda context, given: f"This has to be {words} {context[key]:,}{_shown(given)}."
+
+
+_SENTENCES: Mapping[str, Callable[[Context, Any], str]] = {
+    "worded": lambda context, _given: str(context["text"]),
+    "missing": lambda _context, _given: "This field is needed.",
+    "extra_forbidden": lambda _context, _given: "There is no such field. Leave it out.",
+    "string_type": _kind("text"),
+    "string_too_long": _string_too_long,
+    "string_too_short": _string_too_short,
+    "int_type": _kind("a whole number"),
+    "int_from_float": _kind("a whole number"),
+    "int_parsing": _kind("a whole number"),
+    "int_parsing_size": _kind("a smaller whole number"),
+    "float_type": _kind("a number"),
+    "float_parsing": _kind("a number"),
+    "bool_type": _kind("true or false"),
+    "bool_parsing": _kind("true or false"),
+    "list_type": _kind("a list"),
+    "dict_type": _kind("an object"),
+    "model_type": _kind("an object"),
+    "model_attributes_type": _kind("an object"),
+    "literal_error": lambda context, given: f"This has to be {context['expected']}{_shown(given)}.",
+    "too_long": _too_long,
+    "too_short": lambda context, _given: f"At least {context['min_length']:,}.",
+    "greater_than_equal": _bound("at least", "ge"),
+    "less_than_equal": _bound("at most", "le"),
+}
