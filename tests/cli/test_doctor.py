@@ -23,14 +23,14 @@ def test_beside_a_running_server_all_is_well(home: Cli) -> None:
     assert "a server uses this data (process " in shown
     assert "the one from data/local-key is accepted" in shown
     assert max(map(len, shown.splitlines())) <= 80
-    found = home("doctor", "--json")
+    found = home.here("doctor", "--json")
     assert found.json["ok"] is True
     assert set(statuses(found).values()) == {"ok"}
     assert "server clock" in statuses(found)
 
 
 def test_before_the_first_start_there_is_something_to_look_at_but_nothing_to_mend(cli: Cli) -> None:
-    shown = cli.with_environment(ZEROCRON_PORT="0")("doctor").out
+    shown = cli.with_environment(ZEROCRON_PORT="0").here("doctor").out
     assert "warn  data" in shown
     assert "warn  server" in shown
     assert " serve\n" in shown

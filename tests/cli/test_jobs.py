@@ -66,11 +66,10 @@ def test_an_idempotency_key_makes_one_job_of_two_creations(home: Cli) -> None:
 
 def test_what_cannot_be_accepted_is_told_in_the_words_of_the_command_line(home: Cli) -> None:
     arguments = ("jobs", "create", "--name", "x", "--url", "https://example.com")
-    two = home(*arguments, "--schedule", NEVER, "--attempts", "99", "--timeout", "10000", code=2)
-    assert two.err == (
-        "error: --timeout: Input should be less than or equal to 900\n"
-        "  --attempts: Input should be less than or equal to 10\n"
-    )
+    two = home(*arguments, "--schedule", NEVER, "--attempts", "99", "--timeout", "10000", code=2).err.splitlines()
+    assert [line.partition(": ")[0] for line in two] == ["error", "  --attempts"]
+    assert two[0].startswith("error: --timeout: ")
+    assert "900" in two[0]
     assert "\n  try: Europe/Paris\n" in home.here(*arguments, "--schedule", NEVER, "--tz", "Europe/Pariss", code=2).err
 
 
@@ -92,7 +91,7 @@ def test_list_filters_and_pages(home: Cli) -> None:
         job = home.make(f"listed {number}", tags=["listed"])
         if number == 1:
             home.api.send("POST", f"/v1/jobs/{job['id']}/pause")
-    page = home("jobs", "list", "--tag", "listed", "--json").json
+    page = home.here("jobs", "list", "--tag", "listed", "--json").json
     assert [job["name"] for job in page["items"]] == ["listed 2", "listed 1", "listed 0"]
     assert page["next_cursor"] is None
     paused = home.here("jobs", "list", "--tag", "listed", "--status", "paused", "--json").json
@@ -135,7 +134,9 @@ def test_edit_changes_what_is_given_and_clears_what_is_named(home: Cli) -> None:
     home.make("editable", "https://example.com/z", body="b", tags=["t"], retry={"attempts": 3})
     done = home("jobs", "edit", "editable", "--schedule", "every 90 minutes", "--delay", "1m")
     assert done.out.startswith('Changed "editable".')
-    edited = home("jobs", "edit", "editable", "--clear", "body", "--clear", "tags", "--name", "edited", "--json").json
+    edited = home.here(
+        "jobs", "edit", "editable", "--clear", "body", "--clear", "tags", "--name", "edited", "--json"
+    ).json
     assert (edited["name"], edited["body"], edited["tags"]) == ("edited", None, [])
     assert edited["retry"] == {"attempts": 3, "backoff": "exponential", "delay": 60}
     assert edited["schedule"] == "every 90 minutes"
@@ -146,7 +147,7 @@ def test_edit_changes_what_is_given_and_clears_what_is_named(home: Cli) -> None:
 def test_pause_resume_and_what_a_paused_job_does_not_allow(home: Cli) -> None:
     home.make("resting")
     assert 'Paused "resting".' in home("jobs", "pause", "resting").out
-    assert "error: The job is paused. Resume it" in home("jobs", "trigger", "resting", code=5).err
+    assert "error: The job is paused. Resume it" in home.here("jobs", "trigger", "resting", code=5).err
     assert 'Resumed "resting". Next run: in ' in home("jobs", "resume", "resting").out
     assert home.here("jobs", "pause", "resting", "--json").json["status"] == "paused"
     assert home.here("jobs", "resume", "resting", "--json").json["status"] == "active"
@@ -170,7 +171,7 @@ def test_delete_asks_on_a_terminal(home: Cli) -> None:
 def test_trigger_tells_how_to_see_the_run_and_waits_when_asked(home: Cli, target: str) -> None:
     home.make("good", f"{target}/ok")
     assert "runs show " in home.here("jobs", "trigger", "good").out
-    assert "It succeeded: 200 in " in home("jobs", "trigger", "good", "--wait").out
+    assert "It succeeded: 200 in " in home.here("jobs", "trigger", "good", "--wait").out
     run = home("jobs", "trigger", "good", "--wait", "--json").json
     assert run["status"] == "succeeded"
     assert run["executions"][0]["response"]["status"] == 200

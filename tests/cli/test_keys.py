@@ -16,7 +16,7 @@ def test_the_life_of_a_key(home: Cli) -> None:
     assert made["id"] in {key["id"] for key in alice.here("keys", "list", "--json").json["items"]}
     revoked = alice("keys", "revoke", made["id"]).out
     assert revoked.startswith(f"Revoked {made['id']}.\nIt was the key that this command used.")
-    refused = alice("jobs", "list", code=3)
+    refused = alice.here("jobs", "list", code=3)
     assert "does not accept the API key from ZEROCRON_API_KEY." in refused.err
     assert made["key"] not in refused.err
     assert home.here("keys", "revoke", made["id"], code=4).err == "error: There is no such API key.\n"
@@ -33,7 +33,7 @@ def test_revoke_asks_on_a_terminal(home: Cli) -> None:
     made = home.api.send("POST", "/v1/api-keys", {"name": "asked about"})
     kept = home.on_terminal("keys", "revoke", made["id"], typed="n\n")
     assert (kept.code, "Nothing was revoked." in kept.out) == (1, True)
-    assert home("keys", "revoke", made["id"], "--json").json == {"id": made["id"], "revoked": True}
+    assert home.here("keys", "revoke", made["id"], "--json").json == {"id": made["id"], "revoked": True}
 
 
 def test_a_key_that_is_none_is_refused(home: Cli) -> None:

@@ -58,7 +58,7 @@ def test_preview_refuses_with_suggestions_and_a_hint_about_quotes(cli: Cli) -> N
 
 def test_version_in_both_ways(cli: Cli) -> None:
     assert cli("--version").out.startswith(f"0cron {__version__} (Python ")
-    assert cli("version", "--json").json["version"] == __version__
+    assert cli.here("version", "--json").json["version"] == __version__
 
 
 def test_openapi_is_the_document_of_the_api(cli: Cli) -> None:
@@ -73,7 +73,7 @@ def test_the_root_shows_the_commands_in_order_and_the_exit_codes(cli: Cli) -> No
     assert places == sorted(places)
     assert "6 the server cannot be reached" in " ".join(shown.split())
     assert "\033" not in shown
-    assert cli(code=2).out == shown
+    assert cli.here(code=2).out == shown
 
 
 @pytest.mark.parametrize("command", COMMANDS)

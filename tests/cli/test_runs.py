@@ -71,7 +71,7 @@ def test_the_runs_of_a_deleted_job_are_still_there(home: Cli, target: str) -> No
     job = home.make("short-lived", f"{target}/ok")
     run_id = home.trigger(job)
     home.api.send("DELETE", f"/v1/jobs/{job['id']}")
-    assert "(deleted)" in home("runs", "show", run_id).out
+    assert "(deleted)" in home.here("runs", "show", run_id).out
 
 
 def test_an_unknown_run_is_not_found(home: Cli) -> None:

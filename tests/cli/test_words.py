@@ -207,5 +207,5 @@ def test_the_log_as_text_cannot_be_forged_and_debug_hears_everything() -> None:
     lines = logged("debug", "text")
     assert [line.split()[1] for line in lines[:4]] == ["debug", "info", "info", "warning"]
     assert lines[1].endswith(r'said  url="a b"  forged="x\nlevel=error"  number=3')
-    assert lines[-1] == "ValueError: no"
+    assert lines[-1] == "    ValueError: no"
     assert "hunter2" not in "".join(logged("warning", "text"))

@@ -3,8 +3,8 @@
     python -m tests.faults.node [--mutant NAME ...] [--clock-offset-ms N]
 
 serves like `0cron serve`, by `zerocron.app.serve` and the settings of the environment. `ZEROCRON_STOP_AT=name[:n]`
-kills the process with SIGKILL the n-th time it passes the stop point of that name. `--mutant` applies patches of `mutants.py`
-to this process; `--clock-offset-ms` makes its clock wrong by so much.
+kills the process with SIGKILL the n-th time it passes the stop point of that name. `--mutant` applies patches of
+`mutants.py` to this process; `--clock-offset-ms` makes its clock wrong by so much.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.faults.world import Call, World, answer_ok, hold, moment, node_environment, until, wall_ms
+from tests.faults.world import World, hold, moment, node_environment, until, wall_ms
 
 from zerocron.actions.jobs import JobSpec
 from zerocron.app import Node, run_node
@@ -81,16 +81,17 @@ async def test_killed_while_catching_up(world: World) -> None:
     assert sum(len(world.executions(run["id"])) > 1 for run in runs) <= 1
 
 
-@pytest.mark.parametrize("verb", ["pause", "edit", "delete"])
 @pytest.mark.xfail(strict=True, reason="found here: slots of a backlog vanish without a record (fault-bugs 1)")
-async def test_a_backlog_is_accounted_for_when_the_job_is_stopped(world: World, verb: str) -> None:
+async def test_a_backlog_is_accounted_for_when_the_job_is_stopped(world: World) -> None:
     """Slots that were due before the call are in the history, as run or as skipped, whatever the call does."""
     world.shift_ms = -TEN_MINUTES_MS
     await world.start()
-    job_id = await world.job("all", lambda call: call.later(0.2, call.answer), catchup="all")
-    await _after_ten_minutes(world, [job_id])
-    await until(lambda: world.succeeded(job_id) > 5, "a part of the backlog")
-    await world.operate(verb, job_id, {"schedule": "0 0 1 1 *"} if verb == "edit" else None)
+    verbs = ("pause", "edit", "delete")
+    jobs = [await world.job(verb, lambda call: call.later(0.2, call.answer), catchup="all") for verb in verbs]
+    await _after_ten_minutes(world, jobs)
+    await until(lambda: all(world.succeeded(job_id) > 5 for job_id in jobs), "a part of the backlog")
+    for verb, job_id in zip(verbs, jobs, strict=True):
+        await world.operate(verb, job_id, {"schedule": "0 0 1 1 *"} if verb == "edit" else None)
     after = world.now_ms()
     await until(lambda: world.now_ms() > after + 1_200, "the checker's cut-off")
     await world.assert_clean()
@@ -117,19 +118,36 @@ async def test_rolling_restarts_under_load(world: World) -> None:
 async def test_a_target_that_hangs_longer_than_the_drain(world: World) -> None:
     """The forced stop leaves the run to be redelivered, or lost; the next node goes on from there."""
     await world.start(drain=0.5)
-    rerun = await world.job("rerun", hold, schedule="every 1 second", timeout=60)
+    rerun = await world.job("rerun", hold, schedule="every 1 hour", timeout=60)
     give_up = await world.job("give-up", hold, schedule="every 1 second", timeout=60, on_lost="give_up")
+    run_id = (await world.operate("trigger", rerun))["id"]
     await until(lambda: world.calls_of("/rerun") and world.calls_of("/give-up"), "both requests")
     assert await world.stop(kind="forced_stop") == 0
-    assert world.runs(rerun)[0]["status"] == "retrying"
+    assert world.one("SELECT status FROM runs WHERE id = ?", run_id) == "retrying"
     assert world.runs(give_up)[0]["status"] == "lost"
     world.route("/rerun")
     world.route("/give-up")
     await world.start()
-    await until(lambda: world.succeeded(rerun) > 1 and world.succeeded(give_up) > 1, "going on")
+    await until(lambda: world.succeeded(rerun) == 1 and world.succeeded(give_up) > 1, "going on")
     await world.assert_clean()
-    assert [row["cause"] for row in world.executions(world.runs(rerun)[0]["id"])] == ["first", "node_lost"]
+    assert [row["cause"] for row in world.executions(run_id)] == ["first", "node_lost"]
     assert len(world.calls_of("/give-up")) == len({call.run_id for call in world.calls_of("/give-up")})
+
+
+@pytest.mark.xfail(strict=True, reason="found here: the slot that comes due meanwhile supersedes it (fault-bugs 4)")
+async def test_a_redelivery_is_not_superseded(world: World) -> None:
+    """A run whose attempt was aborted is sent again, also when its job's next slot came due while nobody was there."""
+    await world.start(drain=0.5)
+    job_id = await world.job("job", hold, schedule="every 1 second", timeout=60)
+    await until(lambda: world.calls, "the request")
+    assert await world.stop(kind="forced_stop") == 0
+    run = world.runs(job_id)[0]
+    world.route("/job")
+    await until(lambda: world.now_ms() > run["finished_at" if run["finished_at"] else "retry_at"] + 1_100, "a slot")
+    await world.start()
+    await until(lambda: world.succeeded(job_id) > 1, "going on")
+    await world.assert_clean()
+    assert [row["cause"] for row in world.executions(run["id"])] == ["first", "node_lost"]
 
 
 async def test_stopped_for_two_seconds_while_sending(world: World) -> None:
@@ -149,21 +167,26 @@ async def test_stopped_for_two_seconds_while_sending(world: World) -> None:
     assert all(world.succeeded(other) >= 3 for other in others)
 
 
-VERBS = ("edit", "pause", "delete", "trigger")
-
-
-@pytest.mark.parametrize("verb", VERBS)
-async def test_verbs_race_the_due_instant(world: World, verb: str) -> None:
+async def test_verbs_race_the_due_instant(world: World) -> None:
     """Calls that arrive within milliseconds of the second at which their jobs are due (I17 to I19)."""
     await world.start()
-    pick = random.Random(f"race {verb}")
-    jobs = [await world.job(f"job-{n}", overlap=("skip", "queue", "allow")[n % 3]) for n in range(8)]
-    for number in range(3):
-        schedule = ("every 1 second", "*/2 * * * * *", "* * * * * *")[number]
+    pick = random.Random("race")
+    jobs: list[tuple[str, str]] = []
+
+    async def make(verb: str, number: str) -> None:
+        overlap = pick.choice(("skip", "queue", "allow"))
+        jobs.append((verb, await world.job(f"{verb}-{number}", overlap=overlap)))
+
+    for verb in ("edit", "pause", "delete", "trigger"):
+        for number in range(5):
+            await make(verb, str(number))
+    for schedule in ("every 1 second", "*/2 * * * * *", "* * * * * *", "every 2 seconds"):
         second = (wall_ms() // 1_000 + 1) * 1_000
-        await asyncio.gather(*(_race(world, verb, job_id, schedule, second, pick.randint(-15, 25)) for job_id in jobs))
-        if verb == "delete":
-            jobs = [await world.job(f"job-{number}-{n}") for n in range(8)]
+        races = [_race(world, verb, job_id, schedule, second, pick.randint(-15, 25)) for verb, job_id in jobs]
+        await asyncio.gather(*races)
+        jobs = [(verb, job_id) for verb, job_id in jobs if verb != "delete"]
+        for number in range(5):
+            await make("delete", f"{second}-{number}")
     after = world.now_ms()
     await until(lambda: world.now_ms() > after + 1_200, "the checker's cut-off")
     await world.assert_clean()
@@ -269,28 +292,36 @@ async def test_the_clock_goes_forward(world: World) -> None:
     await _assert_in_process_clean(world)
 
 
-@pytest.mark.parametrize("verb", ["nothing", "resume", "edit"])
-async def test_the_clock_goes_back(world: World, verb: str, request: pytest.FixtureRequest) -> None:
-    """Two seconds happen again: no slot is run twice, the cursor waits, and no edit brings the old slots back."""
-    if verb != "nothing":
-        reason = "found here: the cursor is put on slots that have run, and the job is stuck for ever (fault-bugs 3)"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+async def test_the_clock_goes_back(world: World) -> None:
+    """Two seconds happen again: no slot is run twice, and the cursor waits."""
     clock = JumpingClock()
     async with _node(world, clock) as node:
         job, _ = await node.jobs.create(DEFAULT_TEAM_ID, JobSpec("job", "* * * * * *", world.route("/job")))
         await until(lambda: world.succeeded(job.id) > 3 and _between_slots(world, job.id), "some runs")
         before = world.succeeded(job.id)
         clock.jump(world, -2_000)
-        if verb == "resume":
-            await node.jobs.pause(DEFAULT_TEAM_ID, job.id)
-            await node.jobs.resume(DEFAULT_TEAM_ID, job.id)
-        elif verb == "edit":
-            await node.jobs.edit(DEFAULT_TEAM_ID, job.id, _every_second_by_other_words)
         await until(lambda: world.succeeded(job.id) > before + 2, "going on", 8)
-    slots = [call.exchange.request.headers["x-0cron-scheduled-for"] for call in world.calls]
-    assert len(set(slots)) == len(slots)
-    if verb == "nothing":
-        await _assert_in_process_clean(world)
+    assert len({call.run_id for call in world.calls}) == len(world.calls)
+    await _assert_in_process_clean(world)
+
+
+@pytest.mark.xfail(strict=True, reason="found here: the cursor goes to slots that have run, for ever (fault-bugs 3)")
+async def test_the_clock_goes_back_and_a_job_is_changed(world: World) -> None:
+    """Neither a new schedule nor a resume brings slots back that have run."""
+    clock = JumpingClock()
+    async with _node(world, clock) as node:
+        spec = JobSpec("edit", "* * * * * *", world.route("/edit"))
+        edited, _ = await node.jobs.create(DEFAULT_TEAM_ID, spec)
+        spec = JobSpec("resume", "* * * * * *", world.route("/resume"))
+        resumed, _ = await node.jobs.create(DEFAULT_TEAM_ID, spec)
+        await until(lambda: world.succeeded(edited.id) > 3 and _between_slots(world, resumed.id), "some runs")
+        before = {job_id: world.succeeded(job_id) for job_id in (edited.id, resumed.id)}
+        clock.jump(world, -2_000)
+        await node.jobs.pause(DEFAULT_TEAM_ID, resumed.id)
+        await node.jobs.resume(DEFAULT_TEAM_ID, resumed.id)
+        await node.jobs.edit(DEFAULT_TEAM_ID, edited.id, _every_second_by_other_words)
+        await until(lambda: all(world.succeeded(job_id) > before[job_id] + 2 for job_id in before), "going on", 8)
+    assert len({call.run_id for call in world.calls}) == len(world.calls)
 
 
 def _every_second_by_other_words(spec: JobSpec) -> JobSpec:
@@ -300,6 +331,3 @@ def _every_second_by_other_words(spec: JobSpec) -> JobSpec:
 async def _assert_in_process_clean(world: World) -> None:
     world.fault_log.write(kind="stop", **{"from": world.now_ms(), "to": None})
     await world.assert_clean()
-
-
-__all__ = ["Call", "answer_ok"]

@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.faults import world as worlds
-from tests.faults.world import World, answer_ok, hold, until
+from tests.faults.world import Call, World, hold, until
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -30,59 +29,54 @@ class Step:
 
 STEPS = [
     # Nothing is committed: the slot is simply taken again.
-    Step("claimed:2", (1, ["first"]), (1, ["first"], "succeeded")),
-    Step("inside-start:2", (1, ["first"]), (1, ["first"], "succeeded")),
+    Step("claimed", (1, ["first"]), (1, ["first"], "succeeded")),
+    Step("inside-start", (1, ["first"]), (1, ["first"], "succeeded")),
     # The run is committed and nothing is sent.
-    Step("started:2", (1, ["first", "node_lost"]), (0, ["first"], "lost")),
+    Step("started", (1, ["first", "node_lost"]), (0, ["first"], "lost")),
     # The answer is there and its record is not.
-    Step("before-finish:2", (2, ["first", "node_lost"]), (1, ["first"], "lost")),
+    Step("before-finish", (2, ["first", "node_lost"]), (1, ["first"], "lost")),
     # The record is there: no second request.
-    Step("after-finish:2", (1, ["first"]), (1, ["first"], "succeeded")),
+    Step("after-finish", (1, ["first"]), (1, ["first"], "succeeded")),
 ]
 
 
-@pytest.mark.parametrize("step", STEPS, ids=[step.stop_at.partition(":")[0] for step in STEPS])
-async def test_killed_at(tmp_path: Path, step: Step) -> None:
-    """Two nodes at once, one with a job of each kind."""
-    await asyncio.gather(
-        _killed_at(tmp_path / "rerun", "rerun", step.stop_at, *step.rerun, "succeeded"),
-        _killed_at(tmp_path / "give-up", "give_up", step.stop_at, *step.give_up),
-    )
+@pytest.mark.parametrize("on_lost", ["rerun", "give_up"])
+async def test_killed_at_each_step(tmp_path: Path, on_lost: str) -> None:
+    """A node of its own for each step, all at once."""
+    await asyncio.gather(*(_killed_at(tmp_path / step.stop_at, on_lost, step) for step in STEPS))
 
 
-async def _killed_at(folder: Path, on_lost: str, stop_at: str, requests: int, causes: list[str], status: str) -> None:
+async def _killed_at(folder: Path, on_lost: str, step: Step) -> None:
     async with worlds.world(folder) as world:
-        await world.start(stop_at=stop_at)
+        await world.start(stop_at=step.stop_at)
         job_id = await world.job("job", on_lost=on_lost)
         await world.died()
-        before_commit = stop_at.startswith(("claimed", "inside-start"))
-        query = "SELECT next_run_at FROM jobs" if before_commit else "SELECT max(scheduled_for) FROM runs"
-        slot = world.one(query)
+        before_commit = step.stop_at in ("claimed", "inside-start")
+        slot = world.one("SELECT next_run_at FROM jobs" if before_commit else "SELECT max(scheduled_for) FROM runs")
         await world.start()
         await _goes_on(world, job_id)
         await world.assert_clean()
         run_id = world.one("SELECT id FROM runs WHERE scheduled_for = ?", slot)
-        _assert_run(world, run_id, requests, causes, status)
+        _assert_run(world, run_id, *(step.give_up if on_lost == "give_up" else (*step.rerun, "succeeded")))
 
 
-@pytest.mark.parametrize("on_lost", ["rerun", "give_up"])
-async def test_killed_while_the_target_thinks(world: World, on_lost: str) -> None:
+async def test_killed_while_the_target_thinks(world: World) -> None:
     """After the request was written and before its answer: two requests with one key, or one and the run is lost."""
     await world.start()
-    job_id = await world.job("slow", hold, on_lost=on_lost)
-    call = (await until(lambda: world.calls, "the request"))[0]
+    jobs = [await world.job(on_lost, hold, on_lost=on_lost) for on_lost in ("rerun", "give_up")]
+    await until(lambda: world.calls_of("/rerun") and world.calls_of("/give_up"), "the requests")
     await world.kill()
-    world.route("/slow", answer_ok)
+    again, once = world.calls_of("/rerun")[0], world.calls_of("/give_up")[0]
+    world.route("/rerun")
+    world.route("/give_up")
     await world.start()
-    await _goes_on(world, job_id)
+    await _goes_on(world, *jobs)
     await world.assert_clean()
 
-    if on_lost == "give_up":
-        _assert_run(world, call.run_id, 1, ["first"], "lost")
-    else:
-        _assert_run(world, call.run_id, 2, ["first", "node_lost"], "succeeded")
-        keys = {call.exchange.request.headers["idempotency-key"] for call in _calls(world, call.run_id)}
-        assert keys == {call.run_id}
+    _assert_run(world, once.run_id, 1, ["first"], "lost")
+    _assert_run(world, again.run_id, 2, ["first", "node_lost"], "succeeded")
+    keys = {call.exchange.request.headers["idempotency-key"] for call in _calls(world, again.run_id)}
+    assert keys == {again.run_id}
 
 
 async def test_killed_again_and_again(world: World) -> None:
@@ -93,7 +87,7 @@ async def test_killed_again_and_again(world: World) -> None:
         await until(lambda: world.calls[-1:] and world.calls[-1].attempt == attempt, f"attempt {attempt}")  # noqa: B023
         await world.kill()
         if attempt == 4:
-            world.route("/poison", answer_ok)
+            world.route("/poison")
         await world.start()
     await _goes_on(world, job_id)
     await world.assert_clean()
@@ -130,7 +124,7 @@ async def _goes_on(world: World, *jobs: str) -> None:
     await until(lambda: world.one(query, restarted - 1000) == 0, "the end of what was open")
 
 
-def _calls(world: World, run_id: str) -> list[Any]:
+def _calls(world: World, run_id: str) -> list[Call]:
     return [call for call in world.calls if call.run_id == run_id]
 
 

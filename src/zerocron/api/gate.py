@@ -1,68 +1,136 @@
-"""What every request to the API passes before a route sees it.
+"""What every request passes before a route sees it, and every answer before it leaves.
 
-Owns the bounds on request bodies: bytes, nesting, and what counts as JSON. A body is read whole up to its bound,
-parsed strictly, and handed on in canonical form, so that no route meets a number, a key or a depth that its parser
-would choke on. It also puts the security headers on every answer.
+Owns the order of things: the bounds on the address, then the API key, then the bounds on the body and what counts as
+JSON. Everything under `/v1/` needs a key because it is there, not because a route asks for one; who has none learns
+nothing, not even which addresses exist. Puts the security headers on every answer, and turns what nobody foresaw into
+a problem. Must never hold more of a request than its bound.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from http import HTTPStatus
 
-import orjson
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from zerocron.api.problems import of_error
-from zerocron.core.errors import Invalid, TooLarge, ZerocronError
+from zerocron.actions.keys import Bearer
+from zerocron.api.json_text import read_json
+from zerocron.api.problems import of_error, problem, unforeseen
+from zerocron.api.services import BEARER, Services
+from zerocron.core.errors import NotFound, TooLarge, Unauthorized, ZerocronError
 
 REQUEST_BYTES_MAX = 1_572_864
 """A job's body of 1 MB, its escapes, and the rest of the job."""
 
-DEPTH_MAX = 32
+ADDRESS_BYTES_MAX = 8_192
+"""Path and query together."""
 
 _SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
         "form-action 'none'"
     ),
 }
+_OVER_TLS = {"Strict-Transport-Security": "max-age=31536000"}
 
 
 class Gate:
-    """ASGI middleware."""
+    """ASGI middleware, the outermost."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, services: Services) -> None:
         self._app = app
+        self._services = services
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-
-        async def send_secured(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _SECURITY_HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        if scope["method"] not in ("POST", "PUT", "PATCH") or not scope["path"].startswith("/v1/"):
-            await self._app(scope, receive, send_secured)
-            return
+        answer = _Answer(scope, send)
         try:
-            body = _canonical(await _read(scope, receive))
+            await self._pass(scope, receive, answer)
         except ZerocronError as error:
-            await of_error(error)(scope, receive, send_secured)
+            await of_error(error)(scope, receive, answer)
+        except Exception as error:
+            if answer.started:
+                raise  # too late for another answer: the server cuts the connection
+            await unforeseen(scope, error)(scope, receive, answer)
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = _bad_address(scope)
+        if refusal is not None:
+            await refusal(scope, receive, send)
             return
+        if scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}  # the answer's body is left out on its way back
+        if not scope["path"].startswith("/v1/"):
+            await self._app(scope, receive, send)
+            return
+        bearer = await self._bearer(scope)
+        refusal = _encoded(scope)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        body = await _read(scope, receive)
         if body is None:
             return  # the client has gone
-        await self._app(_as_json(scope, len(body)), _replay(body, receive), send_secured)
+        if body:
+            read_json(body)
+        await self._app(_as_json(scope, bearer), _replay(body, receive), send)
+
+    async def _bearer(self, scope: Scope) -> Bearer:
+        given = Headers(scope=scope).getlist("authorization")
+        if len(given) != 1:
+            raise Unauthorized
+        return await self._services.keys.recognise(given[0])
+
+
+class _Answer:
+    """Sends on, with the security headers; without the body when only the head was asked for."""
+
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self._send = send
+        self._head_only = scope["method"] == "HEAD"
+        self._extra = _SECURITY_HEADERS | (_OVER_TLS if scope.get("scheme") == "https" else {})
+        self.started = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            headers = MutableHeaders(scope=message)
+            for name, value in self._extra.items():
+                headers.setdefault(name, value)
+        elif self._head_only and message["type"] == "http.response.body":
+            message = {**message, "body": b""}
+        await self._send(message)
+
+
+def _bad_address(scope: Scope) -> Response | None:
+    length = len(scope.get("raw_path") or scope["path"].encode()) + len(scope.get("query_string", b""))
+    if length > ADDRESS_BYTES_MAX:
+        return problem(
+            HTTPStatus.REQUEST_URI_TOO_LONG, f"An address has at most {ADDRESS_BYTES_MAX:,} bytes, its query included."
+        )
+    if "\0" in scope["path"]:  # PostgreSQL cannot even be asked about it
+        return of_error(NotFound("There is nothing at this address: it holds a NUL character."))
+    return None
+
+
+def _encoded(scope: Scope) -> Response | None:
+    coding = Headers(scope=scope).get("content-encoding", "identity")
+    if coding.lower() == "identity":
+        return None
+    return problem(
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        "Bodies are taken as they are. Leave out the Content-Encoding.",
+        headers={"Accept-Encoding": "identity"},
+    )
 
 
 async def _read(scope: Scope, receive: Receive) -> bytes | None:
@@ -89,37 +157,10 @@ def _too_large() -> TooLarge:
     return TooLarge(f"A request has at most {REQUEST_BYTES_MAX:,} bytes. Keep large data where the job can fetch it.")
 
 
-def _canonical(body: bytes | None) -> bytes | None:
-    if not body:
-        return body
-    try:
-        parsed = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise Invalid(f"The body is not valid JSON: {error.msg} at character {error.pos}.") from None
-    if _deeper_than(parsed, DEPTH_MAX):
-        raise Invalid(f"The JSON is nested more than {DEPTH_MAX} levels deep.")
-    return orjson.dumps(parsed)
-
-
-def _deeper_than(value: Any, depth: int) -> bool:
-    level = [value]
-    for _ in range(depth):
-        level = [
-            child
-            for item in level
-            if isinstance(item, (dict, list))
-            for child in (item.values() if isinstance(item, dict) else item)
-        ]
-        if not level:
-            return False
-    return any(isinstance(item, (dict, list)) for item in level)
-
-
-def _as_json(scope: Scope, length: int) -> Scope:
-    """The scope with the headers of the canonical body. What was sent is JSON or was refused, however it was named."""
-    kept = [pair for pair in scope["headers"] if pair[0] not in (b"content-type", b"content-length")]
-    extra = [(b"content-type", b"application/json"), (b"content-length", str(length).encode())]
-    return {**scope, "headers": [*kept, *extra]}
+def _as_json(scope: Scope, bearer: Bearer) -> Scope:
+    """What the routes get. The body is JSON or was refused, however it was named."""
+    headers = [pair for pair in scope["headers"] if pair[0] != b"content-type"]
+    return {**scope, "headers": [*headers, (b"content-type", b"application/json")], BEARER: bearer}
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, Header, Request, Security
-from fastapi.security import HTTPBearer
+from fastapi import Depends, Header, Request
 
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Bearer, Keys
 from zerocron.clock import Clock
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger.database import Ledger
+
+BEARER = "zerocron.bearer"
+"""Where in the scope the gate leaves who makes the request. A route that it did not guard fails for want of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +32,17 @@ class Services:
     serve_metrics: bool
 
 
-def services_of(request: Request) -> Services:
+async def services_of(request: Request) -> Services:
     found: Services = request.app.state.services
     return found
 
 
 Use = Annotated[Services, Depends(services_of)]
 
-# Only for the OpenAPI document: recognising the key is ours, so that every refusal has the same text.
-_scheme = HTTPBearer(auto_error=False, description="An API key, `0c_...`.")
 
-
-async def _bearer(
-    services: Use,
-    authorization: Annotated[str | None, Header(include_in_schema=False)] = None,
-    _documented: Annotated[object, Security(_scheme)] = None,
-) -> Bearer:
-    return await services.keys.recognise(authorization)
+async def _bearer(request: Request) -> Bearer:
+    found: Bearer = request.scope[BEARER]
+    return found
 
 
 Who = Annotated[Bearer, Depends(_bearer)]
@@ -57,6 +53,7 @@ OnceKey = Annotated[
         min_length=1,
         max_length=255,
         description="A text of your own, new for each new request. Repeating a request with the same key returns "
-        "what the first one made; keys are remembered for a day.",
+        "what the first one made, with the header `Idempotent-Replay: true`; keys are remembered for a day.",
+        examples=["nightly-report-2027-01-01"],
     ),
 ]

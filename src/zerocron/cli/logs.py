@@ -10,12 +10,15 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import textwrap
 from collections.abc import MutableMapping
 from typing import Any
 
 import structlog
 from structlog.typing import Processor
 
+from zerocron.cli import times
+from zerocron.cli.show import clean
 from zerocron.clock import SystemClock
 from zerocron.core.instants import to_rfc3339
 
@@ -72,15 +75,15 @@ def _as_json(_logger: object, _method: str, event: Event) -> str:
 
 
 def _as_text(_logger: object, _method: str, event: Event) -> str:
-    """`16:04:30.123 warning  tick_failed  loop=sweep failures=1`, with the traceback below."""
+    """`16:04:30.123 warning  tick_failed  loop=sweep  failures=1`, local time, with the traceback below."""
     level = str(event.get("level", ""))
     words = [f"{name}={_quoted(value)}" for name, value in event.items() if name not in (*_LEADING, "stack")]
-    time = str(event["timestamp"])[11:].rstrip("Z")
-    line = f"{time:12} {level:8} {_one_line(str(event.get('event', '')))}" + "".join(f"  {word}" for word in words)
+    time = times.local(times.instant(str(event["timestamp"]))).strftime("%H:%M:%S.%f")[:-3]
+    line = f"{time} {level:8} {_one_line(str(event.get('event', '')))}" + "".join(f"  {word}" for word in words)
     colour = _COLOURS.get(level)
     if colour is not None and sys.stderr.isatty():
         line = f"{colour}{line}{_PLAIN}"
-    below = [str(event[name]) for name in ("exception", "stack") if event.get(name)]
+    below = [textwrap.indent(clean(str(event[name])), "    ") for name in ("exception", "stack") if event.get(name)]
     return "\n".join([line, *below])
 
 

@@ -34,6 +34,7 @@ _REASONS = {
 """Two words for why a run was not simply carried out; the explanation of the API has the sentence."""
 
 _WIDTHS = (14, 9, 15)
+"""Of the columns of a followed job; with a run's id they are eighty."""
 
 
 def print_page(runs: list[Json], executions: list[Json]) -> None:
@@ -78,7 +79,8 @@ def result(run: Json, last: Json | None) -> str:
     if run["status"] in ("queued", "running"):
         return ""
     if run["status"] in ("skipped", "cancelled", "lost") or (last is None and run["reason"]):
-        words = _REASONS.get(run["reason"] or "", run["reason"] or "")
+        reason = str(run["reason"] or "")
+        words = _REASONS.get(reason, reason.replace("_", " "))
         return words + (f" ×{run['count']:,}" if run["count"] > 1 else "")
     if last is None:
         return ""
@@ -127,7 +129,7 @@ def print_run(run: Json, job: Json) -> None:
     print_fields(_fields(run, job))
     for execution in run["executions"]:
         say()
-        _print_execution(execution, run, job)
+        _print_execution(execution, job)
 
 
 def _fields(run: Json, job: Json) -> Iterable[tuple[str, str]]:
@@ -142,7 +144,7 @@ def _fields(run: Json, job: Json) -> Iterable[tuple[str, str]]:
     if run["explanation"] is not None:
         yield "why", run["explanation"]
     if run["started_at"] is not None:
-        yield "started", f"{times.full(times.instant(run['started_at']))}, {times.duration(run['lateness_ms'])} late"
+        yield "started", f"{times.full(times.instant(run['started_at']))}, {_late(run)} late"
     if run["retry_at"] is not None and run["status"] == "retrying":
         yield "next try", times.full(times.instant(run["retry_at"]))
     if run["finished_at"] is not None:
@@ -159,7 +161,7 @@ def _end_words(run: Json) -> str:
     return text
 
 
-def _print_execution(execution: Json, run: Json, job: Json) -> None:
+def _print_execution(execution: Json, job: Json) -> None:
     allowed = f" of {job['retry']['attempts']}" if job["retry"] and job["retry"]["attempts"] > 1 else ""
     started = times.local(times.instant(execution["started_at"])).strftime("%H:%M:%S.%f")[:-3]
     again = " (sent again: the server that ran it was lost)" if execution["cause"] == "node_lost" else ""

@@ -16,6 +16,7 @@ from zerocron.cli.client import Client, find_server
 from zerocron.cli.program import program
 from zerocron.cli.run_text import follow_heading, follow_line, print_page, print_run
 from zerocron.cli.show import Json, note, print_json, say
+from zerocron.cli.times import instant
 from zerocron.clock import SystemClock
 from zerocron.core.errors import NotFound, Unavailable
 from zerocron.core.model import is_uuid
@@ -136,7 +137,8 @@ class Follower:
             if cursor is None or any(self._knows(run["id"]) for run in page["items"]):
                 break
         listed = {run["id"] for run in seen}
-        seen += [self._client.get(f"/v1/runs/{run_id}") for run_id in self._open if run_id not in listed]
+        older = [run_id for run_id in self._open if run_id not in listed]
+        seen += [self._client.get(f"/v1/runs/{run_id}") for run_id in older[:FOLLOW_PAGE]]
         return self._new(seen)
 
     def _knows(self, run_id: str) -> bool:
@@ -144,7 +146,7 @@ class Follower:
 
     def _new(self, seen: list[Json]) -> list[Json]:
         fresh: list[Json] = []
-        for run in sorted(seen, key=lambda run: (run["scheduled_for"], run["id"])):
+        for run in sorted(seen, key=lambda run: (instant(run["scheduled_for"]), run["id"])):
             if run["status"] in UNFINISHED:
                 self._open[run["id"]] = None
             elif run["id"] not in self._ended:

@@ -21,13 +21,14 @@ import typer
 from zerocron import __version__
 from zerocron.cli.program import program
 from zerocron.cli.show import clean, say
-from zerocron.core.errors import Invalid, Unavailable
+from zerocron.core.errors import Invalid, Unavailable, ZerocronError
 from zerocron.settings import Settings, client_variable, load
 
 if TYPE_CHECKING:
     from zerocron.app import Announcement
     from zerocron.engine.starting import StopPoint
 
+_CREATE = "jobs create --name hello --schedule '*/5 * * * *' \\\n      --url https://example.com"
 _KNOBS = {knob.name: knob for knob in dataclasses.fields(Settings)}
 
 
@@ -117,6 +118,7 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
 @contextlib.contextmanager
 def _explained(settings: Settings) -> Iterator[None]:
     """What can be wrong with the data of a server, in words."""
+    import structlog
     from alembic.util import CommandError
     from sqlalchemy.exc import DatabaseError
 
@@ -131,7 +133,13 @@ def _explained(settings: Settings) -> Iterator[None]:
         broken.add_note(f"Look at it with: {program()} doctor{_data_dir_option(settings)}")
         raise broken from error
     except OSError as error:
-        error.add_note(f"The data directory is {settings.data_dir}; another is given with --data-dir.")
+        if error.filename is not None:
+            error.add_note(f"The data directory is {settings.data_dir}; another is given with --data-dir.")
+        raise
+    except ZerocronError:
+        raise
+    except Exception:
+        structlog.get_logger(__name__).exception("crashed")  # where it happened is for the log, not for the screen
         raise
 
 
@@ -157,14 +165,11 @@ def _stop_point(text: str | None) -> StopPoint:
 def _print_banner(news: Announcement, settings: Settings) -> None:
     say(f"0cron {__version__} is running at {news.url}", style="bold")
     say(f"Data: {news.data_dir}")
-    list_jobs, create = (
-        "jobs list",
-        "jobs create --name hello --schedule '*/5 * * * *' \\\n      --url https://example.com",
-    )
     if news.sample_jobs:
-        commands = [list_jobs, f"jobs runs {shlex.quote(_print_samples(news.sample_jobs))} --follow", create]
+        sample = _print_samples(news.sample_jobs)
+        commands = ["jobs list", f"jobs runs {shlex.quote(sample)} --follow", _CREATE]
     else:
-        commands = [create, list_jobs, "jobs runs hello --follow"]
+        commands = [_CREATE, "jobs list", "jobs runs hello --follow"]
     say("\nTry in another terminal:")
     for command in commands:
         say(f"  {program()} {command}{_data_dir_option(settings)}")

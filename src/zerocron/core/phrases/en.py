@@ -305,7 +305,6 @@ _UNDERSTOOD = (
         "on sunday at 12:00 => 0 12 * * 0",
         "tuesdays and thursdays => 0 0 * * 2,4",
         "every mon, tue and wed at 18:15 => 15 18 * * 1-3",
-        "every friday 13th at 8am => no date_and_day",
     ),
     clause("(except|but not|excluding) [on] [the] DAYSET", m.Except, "daily except on weekends => 0 0 * * 1-5"),
     clause(
@@ -317,6 +316,7 @@ _UNDERSTOOD = (
         "the 25th of december => 0 0 25 12 *",
         "31st day of every year => no day_of_year",
     ),
+    clause("[every|each|on] DAY [the] ORD", lambda day, n: (m.Days(m.only(day)), m.Dates(m.only(n))), "every friday 13th at 8am => no date_and_day"),
     clause("DATESET [day|days] (of|in) PLACE", m.dates_in, "last day of the month => 0 0 L * *", "second => no unknown_word"),
     clause("[on] (day|days) NUMBERS [of PLACE]", m.dates_in, "every month on days 1,15 at 10:00 => 0 10 1,15 * *"),
     clause("[on] NUMBERS of PLACE", m.dates_in, "1,8,15,22 of month 09:00 => 0 9 1,8,15,22 * *"),
