@@ -29,8 +29,9 @@ def settings_page() -> str:
     """Every knob of the server."""
     lines = [
         MADE + "# Settings\n",
-        "A server is told by environment variables; `0cron serve --help` has options for the most used. Each may also be",
-        f"given as a file: `{PREFIX}NAME_FILE=/run/secrets/name`. A variable that does not exist is refused at start.\n",
+        "A server is told by environment variables; `0cron serve --help` has options for the most used. Each may also",
+        f"be given as a file: `{PREFIX}NAME_FILE=/run/secrets/name`. A variable that does not exist is refused at",
+        "start.\n",
         "| variable | default | what it is for |",
         "|---|---|---|",
     ]

@@ -51,10 +51,12 @@ class Occupancy:
     """What holds the job's place: the run that counts as under way, and the one that waits behind it.
 
     A slot at or before `active_since` was due before the active run began; it waits for it instead of being skipped.
+    `active_is_owed`: the active run lost its node and waits to be sent again, which no slot may prevent (promise 1).
     """
 
     active_run_id: str | None = None
     active_status: str | None = None
+    active_is_owed: bool = False
     active_since: Instant | None = None
     queued_run_id: str | None = None
 
@@ -112,6 +114,8 @@ def _must_wait(slot: Instant, overlap: str, occupancy: Occupancy) -> bool:
         return False
     if occupancy.active_run_id is None:
         return occupancy.queued_run_id is not None  # its turn has come and is being started
+    if occupancy.active_is_owed:
+        return True
     return occupancy.active_since is not None and slot <= occupancy.active_since
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 
 from zerocron.core.lifecycle import WAITING, Event, advance
 from zerocron.core.model import (
+    Cause,
     EngineJob,
     Instant,
     JobStatus,
@@ -186,6 +187,7 @@ class _Batch:
         return Occupancy(
             active_run_id=state.active_run_id,
             active_status=active.status if active else None,
+            active_is_owed=active is not None and active.status in WAITING and active.cause == Cause.NODE_LOST,
             active_since=state.active_since,
             queued_run_id=state.queued_run_id,
         )
