@@ -8,9 +8,9 @@ import sys
 from typing import Any
 
 import pytest
+from tests.cli.support import Cli
 
 from zerocron.actions.jobs import JobSpec
-from zerocron.api.jobs import JobIn
 from zerocron.cli import options, times
 from zerocron.cli.run_text import result
 from zerocron.cli.show import clean, shortened
@@ -111,15 +111,13 @@ def test_what_came_of_a_run_in_a_few_words(run: dict[str, Any], last: dict[str, 
     assert result(whole, execution) == words
 
 
-def test_every_field_of_a_job_has_an_option() -> None:
+def test_every_field_of_a_job_has_an_option(cli: Cli) -> None:
+    schemas = cli.here("openapi").json["components"]["schemas"]
     places = {".".join(place) for place in options.FIELDS.values()}
-    outer = {place.partition(".")[0] for place in places}
-    assert outer == set(JobIn.model_fields) - {"notify"}
-    for name in ("retry", "success"):
-        annotation = JobIn.model_fields[name].annotation
-        assert annotation is not None
-        inner = annotation.model_fields
-        assert {place.partition(".")[2] for place in places if place.startswith(f"{name}.")} == set(inner)
+    assert {place.partition(".")[0] for place in places} == set(schemas["JobIn"]["properties"]) - {"notify"}
+    for name, schema in (("retry", "RetryIn"), ("success", "SuccessIn")):
+        inner = {place.partition(".")[2] for place in places if place.startswith(f"{name}.")}
+        assert inner == set(schemas[schema]["properties"])
 
 
 def test_the_defaults_that_help_tells_are_those_of_the_api() -> None:

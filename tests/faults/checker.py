@@ -60,6 +60,11 @@ TURN_MS = 150
 """What one more run of a backlog may cost beside the time it takes itself."""
 
 REDELIVERIES_MAX = 3
+LEFT_BEHIND: dict[str, Callable[[Version, Version], bool]] = {
+    "job_paused": lambda _, following: following.status == "paused",
+    "job_deleted": lambda _, following: following.status == "deleted",
+    "job_edited": lambda version, following: version.plan != following.plan,
+}
 OPEN = ("queued", "running", "retrying")
 WAITING = ("queued", "retrying")
 
@@ -202,8 +207,9 @@ def i3_unique(history: History) -> Found:
 def i4_skips_justified(history: History) -> Found:
     """`missed`: the slot was blocked, and the policy, applied at the moment of the decision, leaves exactly these out.
 
-    `overlap`: another run of the job was under way; `queue_full`: another one waited. No other skip exists. And the
-    other way round: a slot that ran although it was more than 5 s late at the decision is one the policy keeps.
+    `overlap`: another run of the job was under way; `queue_full`: another one waited. `job_paused`, `job_deleted`,
+    `job_edited`: due and blocked when such a call came. No other skip exists. And the other way round: a slot that ran
+    although it was more than 5 s late at the decision is one the policy keeps.
     """
     for run in history.runs:
         decided_at = run["created_at"] if _is_slot(run) else run["finished_at"]
@@ -214,6 +220,8 @@ def i4_skips_justified(history: History) -> Found:
                     yield f"run {run['id']}: ran {decided_at - run['scheduled_for']} ms late against its policy"
         elif run["reason"] == "missed" and _is_slot(run):
             yield from _missed(history, run)
+        elif run["reason"] in LEFT_BEHIND and _is_slot(run):
+            yield from _left_behind(history, run)
         elif run["reason"] in ("overlap", "queue_full"):
             if not _justified(history, run, decided_at):
                 yield f"run {run['id']}: skipped as {run['reason']} at {decided_at} without such a run"
@@ -226,16 +234,35 @@ def _missed(history: History, run: Row) -> Found:
     decided_at, version = run["created_at"], history.version_of(run)
     if decided_at - first <= MISFIRE_MS:
         yield f"run {run['id']}: missed although only {decided_at - first} ms late"
-    idle = uncovered(first, decided_at, history.blocked(run["job_id"]) if version.exclusive else history.down)
-    backlog = sum(first <= (other["started_at"] or 0) <= decided_at for other in _slots(history, run["job_id"]))
-    if idle > B_MS + backlog * TURN_MS:
-        yield f"run {run['id']}: missed although its start was possible for {idle} ms"
+    yield from _was_blocked(history, run)
     kept = _kept(version, first, decided_at)
     left_out = [slot for slot in occurrences(version.schedule, first - 1, decided_at) if slot not in kept]
     wanted = [slot for slot in left_out if not kept or slot < kept[0]]
     if not wanted or (first, last, run["count"]) != (wanted[0], wanted[-1], len(wanted)):
         seen = f"{first}..{last} ({run['count']})"
         yield f"run {run['id']}: skips {seen}, the policy says {wanted[:1]}..{wanted[-1:]} ({len(wanted)})"
+
+
+def _left_behind(history: History, run: Row) -> Found:
+    """All that was due of the version that a pause, delete or edit ended at that moment."""
+    first, last = _covers(run)
+    decided_at, version = run["created_at"], history.version_of(run)
+    following = history.version(run["job_id"], version.number + 1)
+    if following is None or following.since != decided_at or not LEFT_BEHIND[run["reason"]](version, following):
+        yield f"run {run['id']}: skipped as {run['reason']}, and there was none"
+    slots = occurrences(version.schedule, first - 1, decided_at)
+    if not slots or (first, last, run["count"]) != (slots[0], slots[-1], len(slots)):
+        yield f"run {run['id']}: skips {first}..{last} ({run['count']}), {len(slots)} slots were due"
+    yield from _was_blocked(history, run)
+
+
+def _was_blocked(history: History, run: Row) -> Found:
+    first, decided_at = run["scheduled_for"], run["created_at"]
+    exclusive = history.version_of(run).exclusive
+    idle = uncovered(first, decided_at, history.blocked(run["job_id"]) if exclusive else history.down)
+    backlog = sum(first <= (other["started_at"] or 0) <= decided_at for other in _slots(history, run["job_id"]))
+    if idle > B_MS + backlog * TURN_MS:
+        yield f"run {run['id']}: {run['reason']} although its start was possible for {idle} ms"
 
 
 def _kept(version: Version, first: int, decided_at: int) -> list[int]:

@@ -81,7 +81,6 @@ async def test_killed_while_catching_up(world: World) -> None:
     assert sum(len(world.executions(run["id"])) > 1 for run in runs) <= 1
 
 
-@pytest.mark.xfail(strict=True, reason="found here: slots of a backlog vanish without a record (fault-bugs 1)")
 async def test_a_backlog_is_accounted_for_when_the_job_is_stopped(world: World) -> None:
     """Slots that were due before the call are in the history, as run or as skipped, whatever the call does."""
     world.shift_ms = -TEN_MINUTES_MS
@@ -305,7 +304,6 @@ async def test_the_clock_goes_back(world: World) -> None:
     await _assert_in_process_clean(world)
 
 
-@pytest.mark.xfail(strict=True, reason="found here: the cursor goes to slots that have run, for ever (fault-bugs 3)")
 async def test_the_clock_goes_back_and_a_job_is_changed(world: World) -> None:
     """Neither a new schedule nor a resume brings slots back that have run."""
     clock = JumpingClock()

@@ -1,34 +1,43 @@
-"""The API as one ASGI application: routes, gate, errors."""
+"""The API as one ASGI application: routes, gate, errors, and the document that describes them."""
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from typing import Any
 
-from zerocron.api import jobs, keys, operation, problems, runs, schedules
+from fastapi import Depends, FastAPI
+
+from zerocron.api import jobs, keys, operation, problems, reference, runs, schedules
 from zerocron.api.gate import Gate
+from zerocron.api.openapi import document
 from zerocron.api.services import Services
+from zerocron.api.strictness import only_what_is_known
 
-DESCRIPTION = """
-0cron calls HTTP endpoints on schedule and keeps a record of every slot.
 
-Send your API key as `Authorization: Bearer 0c_...`. Errors are `application/problem+json` (RFC 9457) and say what to
-do. Lists take `limit` and `cursor`; instants are RFC 3339 in UTC; durations are seconds unless a name ends in `_ms`.
-"""
+class Application(FastAPI):
+    """FastAPI with our document."""
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            self.openapi_schema = document(self)
+        return self.openapi_schema
 
 
 def create_application(services: Services) -> FastAPI:
     """The application over these services."""
-    app = FastAPI(
+    app = Application(
         title="0cron",
         version=services.version,
-        description=DESCRIPTION,
         docs_url=None,
         redoc_url=None,
         openapi_url="/openapi.json",
+        redirect_slashes=False,  # a redirect would be built from whatever the Host header says
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.services = services
     problems.install(app)
-    app.add_middleware(Gate)
-    for module in (jobs, runs, schedules, keys, operation):
-        app.include_router(module.router)
+    app.add_middleware(Gate, services=services)
+    for module in (jobs, runs, schedules, keys):
+        app.include_router(module.router, dependencies=[Depends(only_what_is_known)])
+    app.include_router(operation.router)
+    app.include_router(reference.router)
     return app

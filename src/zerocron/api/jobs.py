@@ -46,10 +46,7 @@ _CHANGED_MEANWHILE = "Somebody else changed the job at the same moment."
 
 @router.post("", status_code=201, response_model=JobOut, responses={409: {"description": _KEY_REUSED}})
 async def create_job(given: JobIn, who: Who, services: Use, response: Response, key: OnceKey = None) -> JobOut:
-    """Create a job
-
-    It starts to run at its next slot.
-    """
+    """Create a job. It starts to run at its next slot."""
     job, is_new = await services.jobs.create(who.team_id, _spec(given), key)
     response.headers["Location"] = f"/v1/jobs/{job.id}"
     note_replay(response, is_new=is_new)
@@ -66,10 +63,7 @@ async def list_jobs(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> JobPage:
-    """List jobs
-
-    Newest first.
-    """
+    """Jobs, newest first."""
     found = await services.jobs.page(
         who.team_id, status=status, tag=tag, text=q, before=read_cursor(cursor, int, str), limit=limit + 1
     )
@@ -79,25 +73,25 @@ async def list_jobs(
 
 @router.get("/{job_id}", response_model=JobOut)
 async def show_job(job_id: JobId, who: Who, services: Use) -> JobOut:
-    """Show a job"""
+    """One job: what was written, and where it stands."""
     return job_out(await services.jobs.get(who.team_id, job_id))
 
 
 @router.patch("/{job_id}", response_model=JobOut, responses={409: {"description": _CHANGED_MEANWHILE}})
 async def edit_job(job_id: JobId, change: JobChange, who: Who, services: Use) -> JobOut:
-    """Change a job
+    """Change a job. Fields left out stay as they are.
 
-    Fields left out stay as they are. A new schedule counts from now, and no slot of the old one is created any more;
-    a request under way goes on as it was.
+    A new schedule counts from now, and no slot of the old one is created any more; a request under way goes on as it
+    was.
     """
     return job_out(await services.jobs.edit(who.team_id, job_id, lambda spec: _changed(spec, change)))
 
 
 @router.delete("/{job_id}", status_code=204, responses={409: {"description": _CHANGED_MEANWHILE}})
 async def delete_job(job_id: JobId, who: Who, services: Use) -> None:
-    """Delete a job
+    """Delete a job. Its runs can still be read by their ids.
 
-    Waiting runs and retries are cancelled; a request under way goes on. Its runs can still be read by their ids.
+    Waiting runs and retries are cancelled; a request under way goes on.
     """
     await services.jobs.delete(who.team_id, job_id)
 
@@ -108,9 +102,9 @@ async def delete_job(job_id: JobId, who: Who, services: Use) -> None:
     responses={409: {"description": "The job is completed, or somebody else changed it at the same moment."}},
 )
 async def pause_job(job_id: JobId, who: Who, services: Use) -> JobOut:
-    """Pause a job
+    """Stop the schedule of a job and cancel its waiting runs and retries.
 
-    Stops the schedule and cancels waiting runs and retries; a request under way goes on. Pausing twice is no error.
+    A request under way goes on. Pausing twice is no error.
     """
     return job_out(await services.jobs.pause(who.team_id, job_id))
 
@@ -121,9 +115,9 @@ async def pause_job(job_id: JobId, who: Who, services: Use) -> JobOut:
     responses={409: {"description": "The schedule has no slot left, or somebody else changed the job."}},
 )
 async def resume_job(job_id: JobId, who: Who, services: Use) -> JobOut:
-    """Resume a job
+    """Go on with the next slot from now. Paused time is never replayed.
 
-    Goes on with the next slot from now. Paused time is never replayed. Resuming twice is no error.
+    Resuming twice is no error.
     """
     return job_out(await services.jobs.resume(who.team_id, job_id))
 
@@ -135,10 +129,9 @@ async def resume_job(job_id: JobId, who: Who, services: Use) -> JobOut:
     responses={409: {"description": f"The job is paused. {_KEY_REUSED}"}},
 )
 async def trigger_job(job_id: JobId, who: Who, services: Use, response: Response, key: OnceKey = None) -> RunOut:
-    """Trigger a job
+    """Run a job now, outside of its schedule, which does not move. The overlap policy applies.
 
-    Runs it now, outside of its schedule, which does not move. The overlap policy applies. The answer is the new run;
-    look at it again to see how it ended.
+    The answer is the new run; look at it again to see how it ended.
     """
     run, is_new = await services.jobs.trigger(who.team_id, job_id, triggered_by=TriggeredBy.API, idempotency_key=key)
     response.headers["Location"] = f"/v1/runs/{run.id}"

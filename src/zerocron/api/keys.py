@@ -5,46 +5,72 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path
+from pydantic import ConfigDict, Field
 
-from zerocron.api.fields import Cursor, Input, Limit, Name, Output, instant, maybe_instant, read_cursor, write_cursor
-from zerocron.api.services import Use, Who
+from zerocron.api.fields import (
+    Cursor,
+    Input,
+    InstantText,
+    Limit,
+    NextCursor,
+    Output,
+    instant,
+    maybe_instant,
+    read_cursor,
+    visible_text,
+    write_cursor,
+)
+from zerocron.api.services import OnceKey, Use, Who
 from zerocron.storage.ledger.keys import ApiKey
 
 router = APIRouter(prefix="/v1/api-keys", tags=["api keys"])
 
 
 class KeyIn(Input):
-    name: Name
+    """A key to make."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "deploy script"}]})
+
+    name: Annotated[str, *visible_text(200, "Who or what will use it.", "deploy script")]
 
 
 class KeyOut(Output):
-    id: str
+    """A key, without its secret."""
+
+    id: str = Field(description="The part of the key between its underscores.", examples=["k3v9q0x2m1za"])
     name: str
-    created_at: str
-    last_used_at: str | None
+    created_at: InstantText
+    last_used_at: InstantText | None = Field(description="Null when it never was.")
 
 
 class NewKeyOut(KeyOut):
-    """`key` is shown this once and never again."""
+    """A key with its secret, which is shown this once and never again."""
 
-    key: str
+    key: str = Field(description="The key itself. Keep it now: only a hash of it is stored.")
 
 
 class KeyPage(Output):
+    """Some of the keys."""
+
     items: list[KeyOut]
-    next_cursor: str | None
+    next_cursor: NextCursor
 
 
-@router.post("", status_code=201, response_model=NewKeyOut)
-async def create_key(given: KeyIn, who: Who, services: Use) -> NewKeyOut:
+@router.post(
+    "",
+    status_code=201,
+    response_model=NewKeyOut,
+    responses={409: {"description": "The `Idempotency-Key` made a key before, and that is shown only once."}},
+)
+async def create_api_key(given: KeyIn, who: Who, services: Use, key: OnceKey = None) -> NewKeyOut:
     """Make a key. Its text is in this answer only."""
-    key, token = await services.keys.create(who.team_id, given.name)
-    return NewKeyOut(**_out(key).model_dump(), key=token.text)
+    made, token = await services.keys.create(who.team_id, given.name, key)
+    return NewKeyOut(**_out(made).model_dump(), key=token.text)
 
 
 @router.get("", response_model=KeyPage)
-async def list_keys(who: Who, services: Use, limit: Limit = 50, cursor: Cursor = None) -> KeyPage:
-    """Keys that are not revoked."""
+async def list_api_keys(who: Who, services: Use, limit: Limit = 50, cursor: Cursor = None) -> KeyPage:
+    """Keys that are not revoked, in the order of their ids."""
     (after,) = read_cursor(cursor, str) or ("",)
     found = await services.keys.page(who.team_id, after=after, limit=limit + 1)
     more = write_cursor(found[limit - 1].id) if len(found) > limit else None
@@ -52,8 +78,10 @@ async def list_keys(who: Who, services: Use, limit: Limit = 50, cursor: Cursor =
 
 
 @router.delete("/{key_id}", status_code=204)
-async def revoke_key(key_id: Annotated[str, Path(max_length=64)], who: Who, services: Use) -> None:
-    """Revoke a key: within a second it opens nothing any more."""
+async def revoke_api_key(
+    key_id: Annotated[str, Path(description="The key's `id`.")], who: Who, services: Use
+) -> None:
+    """Revoke a key: it opens nothing any more, on other nodes within a second. A key may revoke itself."""
     await services.keys.revoke(who.team_id, key_id)
 
 

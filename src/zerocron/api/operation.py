@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from fastapi import APIRouter, Response
+from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import Field
 
 from zerocron.api.fields import Output
+from zerocron.api.problems import RETRY_AFTER
 from zerocron.api.services import Use
 from zerocron.core.errors import NotFound, Unavailable
 from zerocron.storage.ledger import facts
@@ -14,14 +19,18 @@ router = APIRouter(tags=["operation"])
 
 
 class HealthOut(Output):
-    status: str
+    """The process answers."""
+
+    status: Literal["ok"]
     version: str
 
 
 class ReadyOut(Output):
-    status: str
-    ledger: str
-    stalled_loops: list[str]
+    """Whether the node can do its work, and if not, what does not go."""
+
+    status: Literal["ready", "not ready"]
+    ledger: Literal["ok", "unavailable"]
+    stalled_loops: list[str] = Field(description="Parts of the engine that have not gone round for too long.")
 
 
 @router.get("/healthz", response_model=HealthOut)
@@ -30,21 +39,29 @@ async def healthz(services: Use) -> HealthOut:
     return HealthOut(status="ok", version=services.version)
 
 
-@router.get("/readyz", response_model=ReadyOut, responses={503: {"model": ReadyOut}})
+@router.get(
+    "/readyz", response_model=ReadyOut, responses={503: {"model": ReadyOut, "description": "It cannot do its work."}}
+)
 async def readyz(services: Use, response: Response) -> ReadyOut:
-    """Whether this node can do its work: the ledger answers and every loop goes round. 503 when not."""
+    """Whether this node can do its work: the ledger answers and every loop goes round."""
     stalled = services.stalled()
+    ledger: Literal["ok", "unavailable"] = "ok"
     try:
         await services.ledger.read(lambda connection: facts.get(connection, "tzdata"))
-        ledger = "ok"
     except Unavailable:
         ledger = "unavailable"
-    ready = not stalled and ledger == "ok"
-    response.status_code = 200 if ready else 503
-    return ReadyOut(status="ready" if ready else "not ready", ledger=ledger, stalled_loops=stalled)
+    if stalled or ledger != "ok":
+        response.status_code = 503
+        response.headers.update(RETRY_AFTER)
+        return ReadyOut(status="not ready", ledger=ledger, stalled_loops=stalled)
+    return ReadyOut(status="ready", ledger=ledger, stalled_loops=[])
 
 
-@router.get("/metrics", response_class=Response)
+@router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    responses={404: {"description": "Metrics are switched off on this server."}},
+)
 async def metrics(services: Use) -> Response:
     """Metrics in Prometheus' text format."""
     if not services.serve_metrics:

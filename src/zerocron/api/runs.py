@@ -5,15 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
+from pydantic import Field
 
-from zerocron.api.fields import Cursor, Limit, Output, instant, maybe_instant, read_cursor, write_cursor
+from zerocron.api.fields import (
+    Cursor,
+    ExecutionId,
+    Identifier,
+    InstantText,
+    JobId,
+    Limit,
+    NextCursor,
+    Output,
+    RunId,
+    instant,
+    maybe_instant,
+    read_cursor,
+    write_cursor,
+)
 from zerocron.api.services import Use, Who
-from zerocron.core.model import REASON_TEXTS, Execution, Reason, Run
+from zerocron.core.model import (
+    REASON_TEXTS,
+    Cause,
+    Execution,
+    ExecutionStatus,
+    Reason,
+    Run,
+    RunStatus,
+    TriggeredBy,
+)
 
 router = APIRouter(prefix="/v1", tags=["runs"])
 
-JobId = Annotated[str, Path(max_length=64, description="The job's `id`.")]
 RunStatusIn = Literal["queued", "running", "retrying", "succeeded", "failed", "skipped", "cancelled", "lost"]
 
 
@@ -22,38 +45,50 @@ class RequestOut(Output):
 
     url: str
     method: str
-    headers: dict[str, str]
+    headers: dict[str, str] = Field(description="By lower-case name.")
     body: str | None
 
 
 class ResponseOut(Output):
-    """What came back, up to 1 MB of body. `truncated` says that there was more."""
+    """What came back."""
 
     status: int
-    headers: dict[str, str]
-    body: str | None
-    body_bytes: int
-    truncated: bool
-    encoding: str
+    headers: dict[str, str] = Field(description="By lower-case name; repeated ones joined.")
+    body: str | None = Field(description="The first 1,048,576 bytes; null in lists when it is long.")
+    body_bytes: int = Field(description="How many bytes came over the wire.")
+    truncated: bool = Field(description="There was more than is kept.")
+    encoding: Literal["utf-8", "base64"] = Field(description="How `body` is written.")
 
 
 class ErrorOut(Output):
-    kind: str
+    """Why an attempt was no success."""
+
+    kind: str = Field(description="Such as `timeout`, `dns`, `connection_refused`, `rule` (the success rule), `node_lost`.")
     message: str
+
+
+class TimingsOut(Output):
+    """Milliseconds; null where a phase did not happen. `first_byte` and `total` count from the start."""
+
+    dns: float | None = None
+    connect: float | None = None
+    tls: float | None = None
+    first_byte: float | None = None
+    total: float | None = None
 
 
 class ExecutionOut(Output):
     """One HTTP attempt of a run."""
 
-    id: str
-    run_id: str
-    attempt: int
-    cause: str
-    status: str
-    started_at: str
-    finished_at: str
+    id: str = Field(examples=["01999b6e-0c1d-7a52-9c07-1f6d6f0a4c11.1"])
+    run_id: Identifier
+    attempt: int = Field(description="From 1.")
+    cause: Cause
+    status: ExecutionStatus
+    started_at: InstantText
+    finished_at: InstantText
     duration_ms: float
-    timings_ms: dict[str, float | None]
+    timings_ms: TimingsOut
     request: RequestOut | None
     response: ResponseOut | None
     error: ErrorOut | None
@@ -65,36 +100,42 @@ class RunOut(Output):
     A skipped run may stand for `count` slots, from `scheduled_for` to `scheduled_until`.
     """
 
-    id: str
-    job_id: str
-    job_version: int
-    scheduled_for: str
-    triggered_by: str
-    status: str
-    reason: str | None
-    explanation: str | None
-    attempts: int
-    retry_at: str | None
-    lateness_ms: int | None
-    created_at: str
-    started_at: str | None
-    finished_at: str | None
-    count: int
-    scheduled_until: str | None
+    id: Identifier
+    job_id: Identifier
+    job_version: int = Field(description="The version of the job that it keeps to.")
+    scheduled_for: InstantText
+    triggered_by: TriggeredBy
+    status: RunStatus
+    reason: Reason | None = Field(description="Why it ended so, where the status alone does not say it.")
+    explanation: str | None = Field(description="The reason in words.")
+    attempts: int = Field(description="How many were made so far.")
+    retry_at: InstantText | None = Field(description="When the next attempt is due.")
+    lateness_ms: int | None = Field(description="From the slot to the first attempt.")
+    created_at: InstantText
+    started_at: InstantText | None
+    finished_at: InstantText | None
+    count: int = Field(description="How many slots this record stands for.")
+    scheduled_until: InstantText | None
 
 
 class RunWithExecutions(RunOut):
+    """A run and every attempt that was made."""
+
     executions: list[ExecutionOut]
 
 
 class RunPage(Output):
+    """Some runs of a job."""
+
     items: list[RunOut]
-    next_cursor: str | None
+    next_cursor: NextCursor
 
 
 class ExecutionPage(Output):
+    """Some executions of a job."""
+
     items: list[ExecutionOut]
-    next_cursor: str | None
+    next_cursor: NextCursor
 
 
 @router.get("/jobs/{job_id}/runs", response_model=RunPage)
@@ -102,11 +143,11 @@ async def list_runs(
     job_id: JobId,
     who: Who,
     services: Use,
-    status: Annotated[RunStatusIn | None, Query()] = None,
+    status: Annotated[RunStatusIn | None, Query(description="Only runs of this status.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> RunPage:
-    """Runs of a job, latest slot first."""
+    """Runs of a job, latest slot first. Every slot is there: as a run, or as skipped with a reason."""
     found = await services.jobs.runs(
         who.team_id, job_id, status=status, before=read_cursor(cursor, int, str), limit=limit + 1
     )
@@ -116,10 +157,8 @@ async def list_runs(
 
 
 @router.get("/runs/{run_id}", response_model=RunWithExecutions)
-async def show_run(
-    run_id: Annotated[str, Path(max_length=64, description="The run's `id`.")], who: Who, services: Use
-) -> RunWithExecutions:
-    """One run with its executions."""
+async def show_run(run_id: RunId, who: Who, services: Use) -> RunWithExecutions:
+    """One run with its executions. Long bodies are null here; the execution itself has them."""
     run, executions = await services.jobs.run(who.team_id, run_id)
     return RunWithExecutions(
         **run_out(run).model_dump(), executions=[execution_out(execution) for execution in executions]
@@ -142,10 +181,8 @@ async def list_executions(
 
 
 @router.get("/executions/{execution_id}", response_model=ExecutionOut)
-async def show_execution(
-    execution_id: Annotated[str, Path(max_length=64, description="The execution's `id`.")], who: Who, services: Use
-) -> ExecutionOut:
-    """One execution, with its whole bodies."""
+async def show_execution(execution_id: ExecutionId, who: Who, services: Use) -> ExecutionOut:
+    """One execution, with its whole bodies: exactly what was sent and what came back."""
     return execution_out(await services.jobs.execution(who.team_id, execution_id))
 
 
@@ -155,9 +192,9 @@ def run_out(run: Run) -> RunOut:
         job_id=run.job_id,
         job_version=run.job_version,
         scheduled_for=instant(run.scheduled_for),
-        triggered_by=run.triggered_by,
-        status=run.status,
-        reason=run.reason,
+        triggered_by=TriggeredBy(run.triggered_by),
+        status=RunStatus(run.status),
+        reason=None if run.reason is None else Reason(run.reason),
         explanation=None if run.reason is None else REASON_TEXTS[Reason(run.reason)],
         attempts=run.attempt,
         retry_at=maybe_instant(run.retry_at),
@@ -176,12 +213,12 @@ def execution_out(execution: Execution) -> ExecutionOut:
         id=execution.id,
         run_id=execution.run_id,
         attempt=execution.attempt,
-        cause=execution.cause,
-        status=execution.status,
+        cause=Cause(execution.cause),
+        status=ExecutionStatus(execution.status),
         started_at=instant(execution.started_at),
         finished_at=instant(execution.finished_at),
         duration_ms=execution.duration_ms,
-        timings_ms=execution.timings,
+        timings_ms=TimingsOut(**execution.timings),
         request=RequestOut(
             url=request["url"],
             method=request["method"],

@@ -17,6 +17,8 @@ def name() -> str:
 def program() -> str:
     """The first word of a command that works here: the name when it is on PATH, else the way to the file."""
     called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m zerocron"
     if called.name not in ("0cron", "zerocron"):
         return "0cron"
     found = shutil.which(called.name)

@@ -19,13 +19,10 @@ from zerocron.engine.sessions import Session
 from zerocron.engine.starting import StartedBatch, StopPoint, start_batch
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger.database import Ledger
-from zerocron.storage.timetable.contract import CLAIM_LIMIT_MAX, Timetable
+from zerocron.storage.timetable.contract import CLAIM_LIMIT_MAX, HIDE_MS, Timetable
 from zerocron.storage.timetable.horizon import put_near
 
 log = structlog.get_logger(__name__)
-
-SET_ASIDE_MS = 60_000
-"""A member whose start fails even alone stays away this long."""
 
 FULL_BATCH = 20
 COMPANY_SECONDS = 0.002
@@ -92,7 +89,7 @@ class Scheduler:
             raise  # the claim's hiding time brings the members back
         except Exception:
             if len(members) == 1:
-                await self._set_aside(members[0])
+                self._set_aside(members[0])
                 return
             log.exception("batch_start_failed", members=len(members))
             for member in members:
@@ -118,7 +115,7 @@ class Scheduler:
             await self._timetable.drop(started.drop)
         await put_near(self._timetable, started.put, now)
 
-    async def _set_aside(self, member: str) -> None:
-        log.exception("member_set_aside", member=member, seconds=SET_ASIDE_MS // 1000)
+    def _set_aside(self, member: str) -> None:
+        """Leave it hidden by its claim: it is tried again when that ends, and nothing waits for it meanwhile."""
+        log.exception("member_set_aside", member=member, again_in_seconds=HIDE_MS // 1000)
         self._metrics.loop_errors.labels("scheduler").inc()
-        await self._timetable.put({member: self._clock.now() + SET_ASIDE_MS})

@@ -86,10 +86,12 @@ def replace_corrections(reading: Reading) -> Reading:
     ids=lambda text: text[:12],
 )
 def test_any_length_costs_little(text: str) -> None:
-    attempt(text)
-    begun = time.perf_counter()
-    attempt(text)
-    assert time.perf_counter() - begun < 0.05
+    costs = []
+    for _ in range(3):  # the first run may load a zone, another may be disturbed
+        begun = time.process_time()
+        attempt(text)
+        costs.append(time.process_time() - begun)
+    assert min(costs) < 0.05
 
 
 # ---- describe, then read ---------------------------------------------------------------------------------------------
