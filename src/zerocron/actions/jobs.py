@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
@@ -48,6 +49,8 @@ from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.timetable.contract import Timetable, job_member, run_member
 from zerocron.storage.timetable.horizon import put_near
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +107,14 @@ class Jobs:
     async def create(self, team_id: str, spec: JobSpec, idempotency_key: str | None = None) -> tuple[Job, bool]:
         """The new job and True; or the job this idempotency key made before and False. Raises Invalid, Conflict."""
         now = self._clock.now()
-        job = _build(spec, team_id=team_id, job_id=new_id(now), now=now)
         once = Once.of(team_id, "jobs.create", idempotency_key, dataclasses.asdict(spec))
 
         def transaction(connection: Connection) -> tuple[Job, bool]:
             earlier = once.earlier(connection)
             if earlier is not None:
-                return _existing(connection, team_id, earlier), False
+                return _made_before(job_rows.get(connection, team_id, earlier), "job"), False
+            # Only now: "tomorrow at 9" may be in the past when the request is repeated, and is answered all the same.
+            job = _build(spec, team_id=team_id, job_id=new_id(now), now=now)
             job_rows.insert(connection, job)
             once.remember(connection, job.id, now)
             return job, True
@@ -218,9 +222,7 @@ class Jobs:
             job = _existing(connection, team_id, job_id)
             earlier = once.earlier(connection)
             if earlier is not None:
-                found = run_rows.get(connection, team_id, earlier)
-                if found is not None:
-                    return found, False
+                return _made_before(run_rows.get(connection, team_id, earlier), "run"), False
             if job.status == JobStatus.PAUSED:
                 raise Conflict("The job is paused. Resume it before triggering it.")
             run = Run(
@@ -326,6 +328,13 @@ class Jobs:
             await put_near(self._timetable, {member: job.state.next_run_at}, self._clock.now())
 
 
+def _made_before(found: T | None, noun: str) -> T:
+    """What an idempotency key made, unless that is gone: a second one must not be made for the same key."""
+    if found is None:
+        raise Conflict(f"The {noun} that this Idempotency-Key made is gone. Use a new key to make another.")
+    return found
+
+
 def _existing(connection: Connection, team_id: str, job_id: str, *, lock: bool = True) -> Job:
     job = job_rows.get(connection, team_id, job_id, lock=lock) if is_uuid(job_id) else None
     if job is None:
@@ -426,7 +435,10 @@ def _definition(spec: JobSpec) -> Definition:
     method = check_method(spec.method)
     url = check_url(spec.url)
     for name, value in spec.headers.items():
-        check_header(name, value)
+        try:
+            check_header(name, value)
+        except Invalid as refusal:
+            raise Invalid(refusal.message, field=f"headers.{name[:60]}") from None
     lowered = [name.lower() for name in spec.headers]
     if len(set(lowered)) < len(lowered):
         raise Invalid("A header is given twice in different capitals.", field="headers")

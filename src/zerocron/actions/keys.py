@@ -6,14 +6,16 @@ and a revoked key is refused within that second on every node. Must never keep o
 
 from __future__ import annotations
 
+import dataclasses
 import hmac
 from collections import OrderedDict
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from zerocron.actions.idempotency import Once
 from zerocron.clock import Clock
-from zerocron.core.errors import NotFound, Unauthorized
+from zerocron.core.errors import Conflict, NotFound, Unauthorized
 from zerocron.core.model import Instant
 from zerocron.core.tokens import Token, digest, new_token, read_token
 from zerocron.storage.ledger import keys as key_rows
@@ -42,18 +44,34 @@ class Keys:
         self._remembered: OrderedDict[str, tuple[ApiKey | None, float]] = OrderedDict()
         self._used: dict[str, Instant] = {}
 
-    async def create(self, team_id: str, name: str) -> tuple[ApiKey, Token]:
-        """A new key, and its token, which nobody can see again."""
+    async def create(self, team_id: str, name: str, idempotency_key: str | None = None) -> tuple[ApiKey, Token]:
+        """A new key, and its token, which nobody can see again.
+
+        Raises Conflict when this idempotency key made one before: its token cannot be shown a second time.
+        """
         now = self._clock.now()
         token = new_token()
         key = ApiKey(token.id, team_id, name, digest(token.secret), now)
-        await self._ledger.write(lambda connection: key_rows.insert(connection, key))
+        once = Once.of(team_id, "keys.create", idempotency_key, {"name": name})
+
+        def transaction(connection: Connection) -> None:
+            earlier = once.earlier(connection)
+            if earlier is not None:
+                raise Conflict(
+                    f"This Idempotency-Key made the API key {earlier} before, and a key is shown only once. "
+                    "Revoke that one and ask with a new Idempotency-Key."
+                )
+            key_rows.insert(connection, key)
+            once.remember(connection, key.id, now)
+
+        await self._ledger.write(transaction)
         self._remembered.pop(token.id, None)
         return key, token
 
     async def page(self, team_id: str, *, after: str, limit: int) -> list[ApiKey]:
         """The team's keys that are not revoked, by id."""
-        return await self._ledger.read(lambda connection: key_rows.page(connection, team_id, after=after, limit=limit))
+        found = await self._ledger.read(lambda connection: key_rows.page(connection, team_id, after=after, limit=limit))
+        return [dataclasses.replace(key, last_used_at=self._used.get(key.id, key.last_used_at)) for key in found]
 
     async def revoke(self, team_id: str, key_id: str) -> None:
         """From now on (on other nodes within a second) the key opens nothing. Raises NotFound."""
@@ -84,7 +102,11 @@ class Keys:
             def transaction(connection: Connection) -> None:
                 key_rows.save_last_used(connection, used)
 
-            await self._ledger.write(transaction)
+            try:
+                await self._ledger.write(transaction)
+            except BaseException:
+                self._used = used | self._used  # for the next time
+                raise
         return SAVE_USE_SECONDS
 
     async def _find(self, key_id: str) -> ApiKey | None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import Path, Query
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from zerocron.api.wording import worded
@@ -82,7 +82,8 @@ def visible_text(most: int, description: str, *examples: str) -> Any:
 
 
 InstantText = Annotated[
-    str, Field(json_schema_extra={"format": "date-time"}, examples=["2027-01-01T09:00:00Z"], description="RFC 3339, UTC.")
+    str,
+    Field(json_schema_extra={"format": "date-time"}, examples=["2027-01-01T09:00:00Z"], description="RFC 3339, UTC."),
 ]
 Identifier = Annotated[str, Field(examples=["01999b6e-0c1d-7a52-9c07-1f6d6f0a4c11"])]
 

@@ -80,7 +80,7 @@ Headers = Annotated[
     BeforeValidator(lambda given: few(given, HEADERS_MAX)),
     Field(
         max_length=HEADERS_MAX,
-        description="Sent with each request. Framing headers, `Idempotency-Key`, `X-0cron-*` and `webhook-*` are 0cron's.",
+        description="Sent with each request. Framing, `Idempotency-Key`, `X-0cron-*` and `webhook-*` are 0cron's.",
         examples=[{"X-Team": "reporting"}],
     ),
 ]
@@ -101,9 +101,7 @@ CatchupWindow = Annotated[
 ]
 OnLostChoice = Annotated[
     Literal["rerun", "give_up"],
-    Field(
-        description="When 0cron died during a request: send it again (at least once), or give the run up (at most once)."
-    ),
+    Field(description="When 0cron died during a request: send it again (at least once) or give up (at most once)."),
 ]
 Tag = Annotated[str, *visible_text(50, "A word to find jobs by.", "reporting")]
 Tags = Annotated[list[Tag], Field(max_length=TAGS_MAX, description="Words to find jobs by.", examples=[["reporting"]])]
@@ -120,7 +118,9 @@ Delay = Annotated[float, Field(ge=0, le=DELAY_SECONDS_MAX, description="Seconds 
 StatusRule = Annotated[str, Field(min_length=1, max_length=7, examples=["2xx", "200-299", "404"])]
 StatusRules = Annotated[
     list[StatusRule],
-    Field(min_length=1, max_length=STATUS_RULES_MAX, description="Which statuses are a success: `2xx`, `200-299`, `404`."),
+    Field(
+        min_length=1, max_length=STATUS_RULES_MAX, description="Statuses that are a success: `2xx`, `200-299`, `404`."
+    ),
 ]
 Condition = Annotated[str, Field(min_length=1, max_length=1_000)]
 
@@ -152,9 +152,9 @@ class RetryIn(Input):
 class SuccessIn(Input):
     """When an answer counts as a success. Every condition that is given has to hold."""
 
-    status: StatusRules = ["2xx"]
-    body_contains: Condition | None = Field(None, description="The answer's body has to contain this.")
-    body_not_contains: Condition | None = Field(None, description="The answer's body must not contain this.")
+    status: StatusRules = Field(default=["2xx"])
+    body_contains: Condition | None = Field(default=None, description="The answer's body has to contain this.")
+    body_not_contains: Condition | None = Field(default=None, description="The answer's body must not contain this.")
 
 
 class NotifyIn(Input):
@@ -185,7 +185,7 @@ class JobIn(Input):
     url: Url
     timezone: Timezone = "UTC"
     method: Method = "GET"
-    headers: Headers = {}
+    headers: Headers = Field(default={})
     body: Body = None
     timeout: Timeout = 30
     retry: RetryIn = Field(default_factory=RetryIn)
@@ -195,7 +195,7 @@ class JobIn(Input):
     on_lost: OnLostChoice = "rerun"
     success: SuccessIn = Field(default_factory=SuccessIn)
     notify: NotifyIn = Field(default_factory=NotifyIn)
-    tags: Tags = []
+    tags: Tags = Field(default=[])
 
 
 class RetryChange(Input):
@@ -210,8 +210,12 @@ class SuccessChange(Input):
     """What to change about when an answer counts as a success."""
 
     status: StatusRules = unset()
-    body_contains: Condition | None = Field(None, description="The body has to contain this; null takes it away.")
-    body_not_contains: Condition | None = Field(None, description="The body must not contain this; null takes it away.")
+    body_contains: Condition | None = Field(
+        default=None, description="What the body has to hold; null takes it away."
+    )
+    body_not_contains: Condition | None = Field(
+        default=None, description="What it must not hold; null takes it away."
+    )
 
 
 class JobChange(Input):

@@ -53,7 +53,7 @@ def _whole(text: str) -> int | _Unfit:
     if len(text) <= 20 and _WHOLE_MIN <= (number := int(text)) <= _WHOLE_MAX:
         return number
     digits = len(text.lstrip("-"))
-    return _Unfit(f"This number has {digits:,} digits and cannot be kept exactly. Give a smaller one, or send it as text.")
+    return _Unfit(f"This number of {digits:,} digits cannot be kept exactly. Give a smaller one, or send it as text.")
 
 
 def _fraction(text: str) -> float | _Unfit:

@@ -78,9 +78,7 @@ async def list_api_keys(who: Who, services: Use, limit: Limit = 50, cursor: Curs
 
 
 @router.delete("/{key_id}", status_code=204)
-async def revoke_api_key(
-    key_id: Annotated[str, Path(description="The key's `id`.")], who: Who, services: Use
-) -> None:
+async def revoke_api_key(key_id: Annotated[str, Path(description="The key's `id`.")], who: Who, services: Use) -> None:
     """Revoke a key: it opens nothing any more, on other nodes within a second. A key may revoke itself."""
     await services.keys.revoke(who.team_id, key_id)
 

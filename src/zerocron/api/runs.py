@@ -63,7 +63,7 @@ class ResponseOut(Output):
 class ErrorOut(Output):
     """Why an attempt was no success."""
 
-    kind: str = Field(description="Such as `timeout`, `dns`, `connection_refused`, `rule` (the success rule), `node_lost`.")
+    kind: str = Field(description="Such as `timeout`, `dns`, `tls`, `rule` (the success rule), `node_lost`.")
     message: str
 
 

@@ -56,7 +56,9 @@ def _shown(given: Any) -> str:
         return f"; this is {given:,}"
     if isinstance(given, str):
         return f"; this is {clipped(ascii(given), VALUE_CHARACTERS_SHOWN)}"
-    return {dict: "; this is an object", list: "; this is a list"}.get(type(given), "")
+    if isinstance(given, dict):
+        return "; this is an object"
+    return "; this is a list" if isinstance(given, list) else ""
 
 
 def _kind(name: str) -> Callable[[Context, Any], str]:

@@ -1,0 +1,139 @@
+"""The OpenAPI document: what FastAPI knows of the routes, and what only we know.
+
+Owns the words at its top, the security scheme, and the errors: every operation says which problems it answers with, so
+that a client's author meets none of them in production first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from zerocron.api.problems import MEDIA_TYPE, Problem
+
+SUMMARY = "The scheduler that calls your HTTP endpoints at the right second, once, with proof."
+DESCRIPTION = """
+0cron calls HTTP endpoints on schedule and keeps a record of every slot: the request as it was sent, the answer as it
+came, or the reason why there was none.
+
+**Keys.** Send your API key as `Authorization: Bearer 0c_...`. A missing and a wrong key get the same answer.
+
+**Form.** JSON in, JSON out. Instants are RFC 3339 in UTC; durations are seconds unless a name ends in `_ms`. Fields and
+query parameters that do not exist are refused rather than passed over.
+
+**Lists** take `limit` and `cursor` and answer `{"items": [...], "next_cursor": null}`. Give `next_cursor` as `cursor`
+to go on. What is created meanwhile makes no item come twice or get lost.
+
+**Once.** `POST` that creates takes an `Idempotency-Key`. Repeat a request with the same key when you do not know what
+came of it: it is done once.
+
+**Errors** are `application/problem+json` (RFC 9457). `detail` says what to do, `errors` names the fields. A request has
+at most 1,572,864 bytes, an address 8,192, and JSON at most 32 levels.
+"""
+TAGS = [
+    {"name": "jobs", "description": "What is called, and when."},
+    {"name": "runs", "description": "What happened: one run for each slot or trigger, one execution for each attempt."},
+    {"name": "schedules", "description": "What a schedule would mean."},
+    {"name": "api keys", "description": "Who may use the API."},
+    {"name": "operation", "description": "For those who run the server. No key is needed."},
+]
+
+_SCHEME = "apiKey"
+_REF = "#/components/schemas/"
+_MEANINGS = {
+    HTTPStatus.UNAUTHORIZED: "There is no API key, or not a good one.",
+    HTTPStatus.NOT_FOUND: "There is no such thing, or it is another team's.",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The request is too large.",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "The input cannot be accepted; `errors` names the fields.",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "0cron failed; its log has the details under the `error_id`.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "The database cannot be used now. The same request may succeed later.",
+}
+_HEADERS: dict[str, dict[str, str]] = {
+    "401": {"WWW-Authenticate": "`Bearer`"},
+    "500": {"X-Error-Id": "The `error_id`."},
+    "503": {"Retry-After": "Seconds to wait."},
+}
+_HEADERS_OF = {
+    "create_job": {"201": {"Location": "Where the job is.", "Idempotent-Replay": "`true` when it was made before."}},
+    "trigger_job": {"202": {"Location": "Where the run is.", "Idempotent-Replay": "`true` when it was made before."}},
+}
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """The whole document. It is made once."""
+    made = get_openapi(
+        title=app.title,
+        version=app.version,
+        summary=SUMMARY,
+        description=DESCRIPTION.strip(),
+        tags=TAGS,
+        routes=app.routes,
+        servers=[{"url": "/", "description": "This server."}],
+    )
+    for path, operation in _operations(made):
+        _complete(path, operation)
+    components = made["components"]
+    components["securitySchemes"] = {
+        _SCHEME: {"type": "http", "scheme": "bearer", "description": "An API key: `0c_`, its id, `_`, its secret."}
+    }
+    schemas = components["schemas"] | _problem_schemas()
+    for schema in schemas.values():
+        _tidy(schema)
+    components["schemas"] = dict(sorted(schemas.items()))
+    return made
+
+
+def _operations(made: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, methods in made["paths"].items():
+        for operation in methods.values():
+            yield path, operation
+
+
+def _complete(path: str, operation: dict[str, Any]) -> None:
+    """Its name, its key, its problems and the headers of its answers."""
+    operation["summary"] = operation["operationId"].replace("_", " ").replace("api key", "API key").capitalize()
+    operation["summary"] = operation["summary"].replace("api key", "API key")
+    if path.startswith("/v1/"):
+        operation["security"] = [{_SCHEME: []}]
+    responses = operation["responses"]
+    for status in _problems_of(path, operation):
+        responses.setdefault(str(int(status)), {"description": _MEANINGS[status]})
+    for code, response in responses.items():
+        if code[0] in "45" and "content" not in response:
+            response["content"] = {MEDIA_TYPE: {"schema": {"$ref": f"{_REF}Problem"}}}
+        headers = _HEADERS.get(code, {}) | _HEADERS_OF.get(operation["operationId"], {}).get(code, {})
+        if headers:
+            response["headers"] = {
+                name: {"description": text, "schema": {"type": "string"}} for name, text in headers.items()
+            }
+    operation["responses"] = dict(sorted(responses.items()))
+
+
+def _problems_of(path: str, operation: dict[str, Any]) -> list[HTTPStatus]:
+    found = [HTTPStatus.INTERNAL_SERVER_ERROR]
+    if path.startswith("/v1/"):
+        found += [HTTPStatus.UNAUTHORIZED, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE]
+    if "{" in path:
+        found.append(HTTPStatus.NOT_FOUND)
+    if "requestBody" in operation:
+        found.append(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    return found
+
+
+def _problem_schemas() -> dict[str, Any]:
+    schema = Problem.model_json_schema(ref_template=f"{_REF}{{model}}")
+    parts: dict[str, Any] = schema.pop("$defs")
+    return {**parts, "Problem": schema}
+
+
+def _tidy(schema: dict[str, Any]) -> None:
+    """Leave out what pydantic adds and nobody needs: a title for each field, the docstring of an enum in our code."""
+    schema.pop("title", None)
+    if "enum" in schema:
+        schema.pop("description", None)
+    for field in schema.get("properties", {}).values():
+        field.pop("title", None)

@@ -1,0 +1,238 @@
+"""Faults put into the engine on purpose, in a node's process only: what the checker must be able to see.
+
+Each is a small patch with a name. A patch that no longer finds its place fails loudly, so that a mutant never quietly
+becomes the engine as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from zerocron.actions import jobs as actions
+from zerocron.core import lifecycle, planning
+from zerocron.engine import executor, finishing, scheduler, starting
+from zerocron.storage.ledger import executions
+
+Patch = Callable[[], None]
+
+
+def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    """Put `make(what is there)` in its place."""
+    setattr(owner, name, make(getattr(owner, name)))
+
+
+def cursor_stands_still() -> None:
+    """The start transaction does not move `next_run_at`: no compare-and-set."""
+
+    def make(right: Any) -> Any:
+        def move(self: Any, job: Any, next_run_at: int | None) -> None:
+            due = job.state.next_run_at
+            right(self, job, next_run_at)
+            job.state.next_run_at = due
+
+        return move
+
+    replace(starting._Batch, "_move_cursor", make)
+
+
+def cursor_committed_first() -> None:
+    """The cursor moves in a transaction of its own, before the run is inserted. Seen by a kill in between."""
+
+    def make(right: Any) -> Any:
+        def write(self: Any, stop_point: Any) -> None:
+            def between(name: str) -> None:
+                self._connection.exec_driver_sql("COMMIT")
+                self._connection.exec_driver_sql("BEGIN IMMEDIATE")
+                stop_point(name)
+
+            right(self, between)
+
+        return write
+
+    replace(starting._Batch, "write", make)
+
+
+def send_before_commit() -> None:
+    """Requests leave before their runs are committed. Seen by a kill in between."""
+
+    def make(right: Any) -> Any:
+        async def start_together(self: Any, members: Any) -> None:
+            class RolledBack(Exception):
+                pass
+
+            now, session_id, found = self._clock.now(), self._session.id, []
+
+            def transaction(connection: Any) -> None:
+                found.append(starting.start_batch(connection, members, now=now, session_id=session_id))
+                raise RolledBack
+
+            try:
+                await self._ledger.write(transaction)
+            except RolledBack:
+                for run in found[0].runs:
+                    self._executor.launch(run)
+                await self._clock.sleep(0.2)
+            await right(self, members)
+
+        return start_together
+
+    replace(scheduler.Scheduler, "_start_together", make)
+
+
+def results_without_executions() -> None:
+    """A run is settled and its execution is not recorded."""
+    replace(executions, "insert", lambda _right: lambda _connection, _new: None)
+
+
+def overlap_ignored() -> None:
+    """A slot starts whatever holds the job's place."""
+    replace(starting._Batch, "_occupancy", lambda _right: lambda _self, _job: planning.Occupancy())
+
+
+def misses_unrecorded() -> None:
+    """Missed slots are left out, and nobody writes that down."""
+    replace(starting._Batch, "_skip_slots", lambda _right: lambda _self, _job, _skip: None)
+
+
+def oldest_instead_of_latest() -> None:
+    """`catchup: latest` runs the oldest missed slot, and forgets that the others are to be left out."""
+
+    def make(_right: Any) -> Any:
+        def sort_missed(_schedule: Any, due: int, *_: Any) -> Any:
+            return due, ()
+
+        return sort_missed
+
+    replace(planning, "_sort_missed", make)
+
+
+def retry_at_once() -> None:
+    """A retry does not wait for its back-off."""
+    replace(lifecycle, "backoff_ms", lambda _right: lambda _policy, _failures: 0)
+
+
+def everything_succeeds() -> None:
+    """An answer is a success whatever its status."""
+    replace(executor, "broken_rule", lambda _right: lambda _rule, _status, _body: None)
+
+
+def trigger_moves_the_schedule() -> None:
+    """A manual trigger counts as the job's next slot."""
+
+    def make(right: Any) -> Any:
+        def take_turn(self: Any, run_id: str, run: Any) -> None:
+            right(self, run_id, run)
+            job = self._jobs.get(run.job_id) if run is not None and run.trigger_key else None
+            if job is not None and job.state.next_run_at is not None:
+                self._move_cursor(job, planning.next_slot(job.schedule, job.state.next_run_at))
+
+        return take_turn
+
+    replace(starting._Batch, "take_turn", make)
+
+
+def random_run_ids() -> None:
+    """The id of a run cannot be computed again."""
+    replace(starting, "run_id_of", lambda _right: lambda _job_id, _slot: str(uuid.uuid4()))
+
+
+def lost_runs_always_rerun() -> None:
+    """`on_lost: give_up` is not asked. Seen by a kill after the request."""
+
+    def make(right: Any) -> Any:
+        def settle_lost(**given: Any) -> Any:
+            return right(**(given | {"on_lost": "rerun"}))
+
+        return settle_lost
+
+    replace(finishing, "settle_lost", make)
+
+
+def pause_forgets_what_waits() -> None:
+    """A pause leaves waiting retries alone, and they are sent."""
+    replace(actions, "_cancel", lambda _right: lambda *_: None)
+    replace(
+        starting, "plan_turn", lambda right: lambda *given, **named: right(*given, **(named | {"job_paused": False}))
+    )
+
+
+def acknowledged_before_the_commit() -> None:
+    """A trigger is answered while its transaction still waits. Seen by a kill soon after."""
+
+    def make(right: Any) -> Any:
+        async def trigger(self: Any, team_id: str, job_id: str, **given: Any) -> Any:
+            class RolledBack(Exception):
+                pass
+
+            ledger, found = self._ledger, []
+
+            class Rehearsal:
+                async def write(self, transaction: Any) -> Any:
+                    def rolled_back(connection: Any) -> None:
+                        found.append(transaction(connection))
+                        raise RolledBack
+
+                    try:
+                        await ledger.write(rolled_back)
+                    except RolledBack:
+                        _soon(ledger, transaction)
+                    return found[0]
+
+            rehearsing = type(self)(ledger=Rehearsal(), timetable=self._timetable, clock=self._clock)
+            return await right(rehearsing, team_id, job_id, **given)
+
+        return trigger
+
+    replace(actions.Jobs, "trigger", make)
+
+
+_tasks: set[asyncio.Task[Any]] = set()
+
+
+def _soon(ledger: Any, transaction: Any) -> None:
+    async def write() -> None:
+        done = asyncio.Event()
+        asyncio.get_running_loop().call_later(3, done.set)
+        await done.wait()
+        await ledger.write(transaction)
+
+    _tasks.add(asyncio.create_task(write()))
+
+
+def version_of_yesterday() -> None:
+    """Requests say another job version than their run has."""
+
+    def make(right: Any) -> Any:
+        def render(attempt: Any) -> Any:
+            request = right(attempt)
+            headers = [(name, "7" if name == "X-0cron-Job-Version" else value) for name, value in request.headers]
+            return type(request)(request.method, request.url, headers, request.body, request.timeout_seconds)
+
+        return render
+
+    replace(executor, "render", make)
+
+
+MUTANTS: dict[str, Patch] = {
+    patch.__name__: patch
+    for patch in (
+        cursor_stands_still,
+        cursor_committed_first,
+        send_before_commit,
+        results_without_executions,
+        overlap_ignored,
+        misses_unrecorded,
+        oldest_instead_of_latest,
+        retry_at_once,
+        everything_succeeds,
+        trigger_moves_the_schedule,
+        random_run_ids,
+        lost_runs_always_rerun,
+        pause_forgets_what_waits,
+        acknowledged_before_the_commit,
+        version_of_yesterday,
+    )
+}
