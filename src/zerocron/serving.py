@@ -10,11 +10,15 @@ import socket
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from zerocron.core.errors import Conflict
 
 LISTEN_BACKLOG = 2048
 STOP_SECONDS_MAX = 5
+
+HEAD_BYTES_MAX = 65_536
+"""The most that a request's address and headers take together. uvicorn itself has no bound on them."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -36,6 +40,28 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+class BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol with a bound on what it holds of a request before anybody has looked at it."""
+
+    _head_bytes = 0
+    _head_is_done = False
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self._head_is_done:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
+                self.send_400_response(f"The address and the headers have at most {HEAD_BYTES_MAX} bytes.")
+
+    def on_message_begin(self) -> None:
+        self._head_bytes, self._head_is_done = 0, False
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._head_is_done = True
+        super().on_headers_complete()
+
+
 class HttpServer:
     """One application on one socket."""
 
@@ -43,6 +69,8 @@ class HttpServer:
         self._listener = listener
         config = uvicorn.Config(
             application,
+            http=BoundedProtocol,
+            ws="none",
             log_config=None,
             access_log=False,  # paths may hold tokens, and the metrics count
             lifespan="off",

@@ -353,4 +353,4 @@ class TimetableMachine(RuleBasedStateMachine):
 @pytest.mark.parametrize("name", sorted(TIMETABLES))
 def test_whatever_is_called_a_timetable_agrees_with_a_plain_dictionary(name: str) -> None:
     machine = type("Machine", (TimetableMachine,), {"make": staticmethod(TIMETABLES[name])})
-    run_state_machine_as_test(machine, settings=settings(max_examples=60, stateful_step_count=40, deadline=None))
+    run_state_machine_as_test(machine, settings=settings(max_examples=100, stateful_step_count=40, deadline=None))

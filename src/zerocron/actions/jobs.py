@@ -109,12 +109,23 @@ class Jobs:
         now = self._clock.now()
         once = Once.of(team_id, "jobs.create", idempotency_key, dataclasses.asdict(spec))
 
-        def transaction(connection: Connection) -> tuple[Job, bool]:
+        def made_before(connection: Connection) -> Job | None:
             earlier = once.earlier(connection)
-            if earlier is not None:
-                return _made_before(job_rows.get(connection, team_id, earlier), "job"), False
-            # Only now: "tomorrow at 9" may be in the past when the request is repeated, and is answered all the same.
+            return None if earlier is None else _still_there(job_rows.get(connection, team_id, earlier), "job")
+
+        try:
             job = _build(spec, team_id=team_id, job_id=new_id(now), now=now)
+        except Invalid:
+            # An instant that was to come when the job was made may be past when the request is repeated.
+            found = await self._ledger.read(made_before)
+            if found is None:
+                raise
+            return found, False
+
+        def transaction(connection: Connection) -> tuple[Job, bool]:
+            found = made_before(connection)
+            if found is not None:
+                return found, False
             job_rows.insert(connection, job)
             once.remember(connection, job.id, now)
             return job, True
@@ -222,7 +233,7 @@ class Jobs:
             job = _existing(connection, team_id, job_id)
             earlier = once.earlier(connection)
             if earlier is not None:
-                return _made_before(run_rows.get(connection, team_id, earlier), "run"), False
+                return _still_there(run_rows.get(connection, team_id, earlier), "run"), False
             if job.status == JobStatus.PAUSED:
                 raise Conflict("The job is paused. Resume it before triggering it.")
             run = Run(
@@ -328,7 +339,7 @@ class Jobs:
             await put_near(self._timetable, {member: job.state.next_run_at}, self._clock.now())
 
 
-def _made_before(found: T | None, noun: str) -> T:
+def _still_there(found: T | None, noun: str) -> T:
     """What an idempotency key made, unless that is gone: a second one must not be made for the same key."""
     if found is None:
         raise Conflict(f"The {noun} that this Idempotency-Key made is gone. Use a new key to make another.")

@@ -50,6 +50,9 @@ _HEADERS: Mapping[HTTPStatus, Mapping[str, str]] = {
     HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": "Bearer"},
     HTTPStatus.SERVICE_UNAVAILABLE: RETRY_AFTER,
 }
+_TITLES = {413: "Content Too Large", 414: "URI Too Long", 422: "Unprocessable Content"}
+"""As RFC 9110 has them; older Pythons know older names."""
+
 MEDIA_TYPE = "application/problem+json"
 SHOWN_FAULTS_MAX = 20
 
@@ -85,7 +88,7 @@ def problem(
     """A problem response. `type` is `about:blank`: the status says the kind, `detail` what to do."""
     content: dict[str, Any] = {
         "type": "about:blank",
-        "title": HTTPStatus(status).phrase,
+        "title": _TITLES.get(status) or HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
         **extensions,
@@ -146,9 +149,7 @@ def install(app: FastAPI) -> None:
 
 
 def _summary(fault: FieldError) -> str:
-    if not fault.field:
-        return f"The body of the request: {fault.message[:1].lower()}{fault.message[1:]}"
-    return f"{fault.field}: {fault.message}"
+    return f"{fault.field}: {fault.message}" if fault.field else fault.message
 
 
 def _nothing_here(path: str) -> str:

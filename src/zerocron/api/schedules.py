@@ -76,7 +76,7 @@ def _after(text: str | None, now: int) -> int:
     try:
         after = from_rfc3339(text)
     except (ValueError, OverflowError):
-        raise Invalid("after: Write the instant as 2027-01-01T09:00:00Z.", field="after") from None
+        raise Invalid("Write 'after' as 2027-01-01T09:00:00Z.", field="after") from None
     if after < 0:
-        raise Invalid("after: Give an instant from 1970 on.", field="after")
+        raise Invalid("Give an 'after' from 1970 on.", field="after")
     return after

@@ -38,6 +38,8 @@ def clipped(text: str, most: int) -> str:
 def fault_of(error: Mapping[str, Any]) -> FieldError:
     """One of pydantic's errors as a fault that a person can mend."""
     place = [part for part in error["loc"][1:] if part != "[key]"]  # the first says body, query or header
+    if not place and error["type"] == "missing":
+        return FieldError("", "This request needs a body: a JSON object.")
     return FieldError(field_path(place), _sentence(error))
 
 
@@ -54,6 +56,8 @@ def _shown(given: Any) -> str:
         return {True: "; this is true", False: "; this is false", None: "; this is null"}[given]
     if isinstance(given, (int, float)):
         return f"; this is {given:,}"
+    if isinstance(given, str) and given.lstrip("-").isdigit():
+        return f"; this is {clipped(given, VALUE_CHARACTERS_SHOWN)}"  # a number in a query
     if isinstance(given, str):
         return f"; this is {clipped(ascii(given), VALUE_CHARACTERS_SHOWN)}"
     if isinstance(given, dict):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from zerocron.core.model import Instant
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+@lru_cache(maxsize=4096)
 def to_rfc3339(instant: Instant) -> str:
     """`2027-01-01T09:00:00Z`, with milliseconds only where there are some."""
     moment = _EPOCH + timedelta(milliseconds=instant)

@@ -48,6 +48,7 @@ class Executor:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.freed = asyncio.Event()
         metrics.capacity.set(capacity)
+        metrics.in_flight.set_function(lambda: len(self._tasks))
 
     @property
     def free(self) -> int:
@@ -81,11 +82,9 @@ class Executor:
 
     def _release(self, run_id: str) -> None:
         self._tasks.pop(run_id, None)
-        self._metrics.in_flight.set(len(self._tasks))
         self.freed.set()
 
     async def _execute(self, started: Started) -> None:
-        self._metrics.in_flight.set(len(self._tasks))
         try:
             attempt = Attempt(started.run, started.definition or await self._loaded(started.run))
             result = await self._attempt(attempt)
@@ -198,14 +197,17 @@ def _execution(run: Run, **outcome: object) -> Execution:
 
 
 def _timings_record(timings: Timings) -> dict[str, float | None]:
-    phases = {
-        "dns": timings.dns,
-        "connect": timings.connect,
-        "tls": timings.tls,
-        "first_byte": timings.first_byte,
-        "total": timings.total,
+    return {
+        "dns": _milliseconds(timings.dns),
+        "connect": _milliseconds(timings.connect),
+        "tls": _milliseconds(timings.tls),
+        "first_byte": _milliseconds(timings.first_byte),
+        "total": _milliseconds(timings.total),
     }
-    return {name: None if ms is None else round(ms, 3) for name, ms in phases.items()}
+
+
+def _milliseconds(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
 
 
 def _response_record(response: Response, encoding: str) -> dict[str, object]:

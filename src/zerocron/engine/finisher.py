@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import Counter
 
 import structlog
 
@@ -137,10 +138,10 @@ class Finisher:
         await self._publish(finished, results, now)
 
     async def _publish(self, finished: Finished, results: list[Result], now: Instant) -> None:
-        for status in finished.ended:
-            self._metrics.runs.labels(status).inc()
-        for result in results:
-            self._metrics.executions.labels(result.execution.status).inc()
+        for status, count in Counter(finished.ended).items():
+            self._metrics.runs.labels(status).inc(count)
+        for status, count in Counter(result.execution.status for result in results).items():
+            self._metrics.executions.labels(status).inc(count)
         if finished.late:
             log.warning("late_results_kept", count=finished.late)
         await put_near(self._timetable, finished.put, now)

@@ -171,13 +171,15 @@ def page(
     if status is not None:
         query = query.where(jobs.c.status == status)
     if tag is not None:
-        query = query.where(jobs.c.tags.contains(orjson.dumps(tag).decode(), autoescape=True))
+        # Not LIKE: it does not tell capitals apart on SQLite, and does on PostgreSQL.
+        query = query.where(func.replace(jobs.c.tags, orjson.dumps(tag).decode(), "") != jobs.c.tags)
     if text is not None:
-        wanted = text.lower()
+        # As typed, too: the lower() of SQLite leaves letters outside of ASCII as they are.
         query = query.where(
             or_(
-                func.lower(jobs.c.name).contains(wanted, autoescape=True),
-                func.lower(jobs.c.url).contains(wanted, autoescape=True),
+                jobs.c.name.contains(text, autoescape=True),
+                func.lower(jobs.c.name).contains(text.lower(), autoescape=True),
+                func.lower(jobs.c.url).contains(text.lower(), autoescape=True),
             )
         )
     if before is not None:

@@ -1,0 +1,51 @@
+"""One node for all tests of this folder, on one event loop; a team of its own for each test."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.api.support import Client, client_of
+from tests.support.target import Target
+
+from zerocron.app import Node, run_node
+from zerocron.settings import Settings
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(HERE) and item.get_closest_marker("asyncio") is None:
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest.fixture(scope="session")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return Settings(data_dir=tmp_path_factory.mktemp("api"), outbound_allow="127.0.0.0/8", drain_seconds=0)
+
+
+@pytest.fixture(scope="session", loop_scope="session")
+async def node(settings: Settings) -> AsyncIterator[Node]:
+    async with run_node(settings) as it:
+        yield it
+
+
+@pytest.fixture(loop_scope="session")
+async def api(node: Node) -> Client:
+    """A team of this test's own."""
+    return await client_of(node, str(uuid.uuid4()))
+
+
+@pytest.fixture(loop_scope="session")
+async def stranger(node: Node) -> Client:
+    """Another team."""
+    return await client_of(node, str(uuid.uuid4()))
+
+
+@pytest.fixture(loop_scope="session")
+async def target() -> AsyncIterator[Target]:
+    async with Target() as it:
+        yield it
