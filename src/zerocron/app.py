@@ -192,6 +192,7 @@ async def serve(
             await make_samples(node.jobs, target.port)
         url = url_of(listener)
         await asyncio.to_thread(_write_private, settings.local_url_path, url + "\n")
+        stack.callback(settings.local_url_path.unlink, missing_ok=True)
         announce(Announcement(url, settings.data_dir, len(SAMPLES) if demo else 0))
         await stopping.wait()
         await node.engine.stop(settings.drain_seconds, force)  # first of all, so that the API answers meanwhile

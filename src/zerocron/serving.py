@@ -6,6 +6,7 @@ Owns the settings of the web server. Signals are not its business: the applicati
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 
 import uvicorn
@@ -28,8 +29,12 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=LISTEN_BACKLOG)
     except OSError as error:
         raise Conflict(
-            f"Cannot listen on {host}:{port}: {error.strerror or error}. Choose another with --host and --port."
+            f"Cannot listen on {host}:{port}: {_reason(error)}. Choose another with --host and --port."
         ) from None
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else str(error)
 
 
 def url_of(listener: socket.socket) -> str:

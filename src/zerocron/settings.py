@@ -88,9 +88,14 @@ def load(overrides: Mapping[str, Any] | None = None, environment: Mapping[str, s
     for name in sorted(environment):
         if name.startswith(PREFIX) and name.removesuffix("_FILE") not in known:
             faults.append(FieldError(name, "there is no such setting; see docs/settings.md"))
+    knobs = {knob.name: knob for knob in fields(Settings)}
     for key, value in (overrides or {}).items():
         if value is not None:
             values[key] = value
+            try:
+                _check_bounds(knobs[key], value)
+            except ValueError as error:
+                faults.append(FieldError(key, str(error)))
     if faults:
         raise Invalid("; ".join(f"{fault.field}: {fault.message}" for fault in faults), fields=faults)
     return Settings(**values)
@@ -133,7 +138,11 @@ def _number(knob: dataclasses.Field[Any], kind: type[int] | type[float], text: s
         number = kind(text)
     except ValueError:
         raise ValueError(f"{text!r} is not a number") from None
-    low, high = knob.metadata["low"], knob.metadata["high"]
-    if not low <= number <= high:
-        raise ValueError(f"{text} is not between {low} and {high}")
+    _check_bounds(knob, number)
     return number
+
+
+def _check_bounds(knob: dataclasses.Field[Any], value: Any) -> None:
+    low, high = knob.metadata["low"], knob.metadata["high"]
+    if low is not None and not low <= value <= high:
+        raise ValueError(f"{value} is not between {low} and {high}")
