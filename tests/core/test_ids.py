@@ -23,7 +23,9 @@ def test_the_id_of_a_slots_run_is_uuid_version_5_of_job_and_instant(job_id: str,
 
 def test_the_id_of_a_slots_run_does_not_change_between_releases() -> None:
     """Targets know runs by it: this one was made by the first release."""
-    assert run_id_of("0190a0b0-0000-7000-8000-000000000001", 1_800_000_000_000) == "dfdd302c-fa2a-5a23-a44a-a8ed1968c4a6"
+    assert (
+        run_id_of("0190a0b0-0000-7000-8000-000000000001", 1_800_000_000_000) == "dfdd302c-fa2a-5a23-a44a-a8ed1968c4a6"
+    )
 
 
 @given(instants)
@@ -59,7 +61,20 @@ RUN = str(uuid4())
 
 @pytest.mark.parametrize(
     "text",
-    ["", ".", RUN, f"{RUN}.", f"{RUN}.x", f"{RUN}.-1", f"{RUN}.1.2", f"{RUN}.1234567", f"{RUN}.²", f"{RUN}.1 ", "x.1", ".1"],
+    [
+        "",
+        ".",
+        RUN,
+        f"{RUN}.",
+        f"{RUN}.x",
+        f"{RUN}.-1",
+        f"{RUN}.1.2",
+        f"{RUN}.1234567",
+        f"{RUN}.²",
+        f"{RUN}.1 ",
+        "x.1",
+        ".1",
+    ],
 )
 def test_what_is_no_executions_id_is_not_read(text: str) -> None:
     assert split_execution_id(text) is None
@@ -72,7 +87,16 @@ def test_a_uuid_in_its_canonical_form_is_one(value: UUID) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "x" * 36, RUN.upper() + "A", RUN[:-1], RUN.replace("-", ""), "{" + RUN[:34] + "}", f"urn:uuid:{RUN}", RUN + "\n"],
+    [
+        "",
+        "x" * 36,
+        RUN.upper() + "A",
+        RUN[:-1],
+        RUN.replace("-", ""),
+        "{" + RUN[:34] + "}",
+        f"urn:uuid:{RUN}",
+        RUN + "\n",
+    ],
 )
 def test_any_other_form_is_not(text: str) -> None:
     assert not is_uuid(text)

@@ -60,6 +60,7 @@ class Story:
     active: int | None = None  # the slot of the run that holds the place
     retrying: bool = False
     active_since: int | None = None
+    owed: bool = False  # the run that holds the place lost its node and waits to be sent again
     queued: int | None = None
     started: list[int] = field(default_factory=list)
     queued_ever: list[int] = field(default_factory=list)
@@ -83,8 +84,13 @@ class Story:
     def occupancy(self) -> Occupancy:
         if self.active is None:
             return Occupancy(queued_run_id=_name(self.queued))
-        status = RunStatus.RETRYING if self.retrying else RunStatus.RUNNING
-        return Occupancy(_name(self.active), status, self.active_since, _name(self.queued))
+        return Occupancy(
+            active_run_id=_name(self.active),
+            active_status=RunStatus.RETRYING if self.retrying or self.owed else RunStatus.RUNNING,
+            active_is_owed=self.owed,
+            active_since=self.active_since,
+            queued_run_id=_name(self.queued),
+        )
 
     def carry_out(self, plan: SlotPlan) -> None:
         """Do what the start transaction does, and check what no plan may do."""
@@ -99,6 +105,7 @@ class Story:
         self.skips += plan.skips
         if plan.supersede:
             assert self.retrying
+            assert not self.owed
             assert plan.start is not None
             assert self.active is not None
             self.superseded.append(self.active)
@@ -117,11 +124,11 @@ class Story:
         self.started.append(slot)
         if self.overlap != Overlap.ALLOW:
             assert self.active is None, "two runs at once"
-            self.active, self.active_since, self.retrying = slot, self.now, False
+            self.active, self.active_since, self.retrying, self.owed = slot, self.now, False, False
 
     def end_active(self) -> None:
         """The run that holds the place ends; the one that waits gets it."""
-        self.active, self.active_since, self.retrying = None, None, False
+        self.active, self.active_since, self.retrying, self.owed = None, None, False, False
         if self.queued is not None:
             self.active, self.active_since, self.queued = self.queued, self.now, None
 
@@ -222,7 +229,7 @@ def test_after_downtime_exactly_the_slots_of_the_policy_run(story: Story) -> Non
     assert {skip.reason for skip in story.skips} <= {Reason.MISSED}
 
 
-EVENTS = ("plan", "plan", "plan", "end", "retry", "start retry", "trigger")
+EVENTS = ("plan", "plan", "plan", "end", "retry", "lose", "start again", "trigger")
 
 
 @given(data=st.data(), story=stories(slots_max=40))
@@ -236,9 +243,11 @@ def test_whatever_happens_meanwhile_every_slot_is_accounted_for_once(data: st.Da
         if happening == "end" and story.active is not None:
             story.end_active()
         elif happening == "retry" and story.active is not None:
-            story.retrying = True
-        elif happening == "start retry" and story.retrying:
-            story.retrying = False
+            story.retrying, story.owed = True, False
+        elif happening == "lose" and story.active is not None:
+            story.retrying, story.owed, story.active_since = False, True, story.now
+        elif happening == "start again":
+            story.retrying = story.owed = False
         elif happening == "trigger" and story.active is None and story.queued is None:
             story.active, story.active_since = -1, story.now  # a manual run takes the place
         elif happening == "plan" and story.cursor is not None and story.cursor <= story.now:
@@ -344,6 +353,11 @@ def waiting_for_a_retry(story: Story) -> None:
     story.retrying = True
 
 
+def waiting_to_be_sent_again_after_its_node_was_lost(story: Story) -> None:
+    running(story)
+    story.owed = True
+
+
 def running_with_one_behind_it(story: Story) -> None:
     running(story)
     story.queued = NOON - MINUTE
@@ -378,6 +392,7 @@ def left_out(reason: Reason) -> SlotPlan:
         (running, left_out(Reason.OVERLAP), QUEUE, START),
         (running_with_one_behind_it, left_out(Reason.OVERLAP), left_out(Reason.QUEUE_FULL), START),
         (waiting_for_a_retry, SUPERSEDE, SUPERSEDE, START),
+        (waiting_to_be_sent_again_after_its_node_was_lost, WAIT, WAIT, START),
         (begun_after_the_slot, WAIT, WAIT, START),
         (about_to_take_its_turn, WAIT, WAIT, START),
     ],
@@ -437,15 +452,13 @@ def test_a_backlog_is_worked_off_one_run_after_the_other() -> None:
     [
         (Occupancy(), "start", "start"),
         (Occupancy(queued_run_id="me"), "start", "start"),
-        (Occupancy("other", RunStatus.RUNNING, 0), Reason.OVERLAP, "wait"),
-        (Occupancy("other", RunStatus.RUNNING, 0, "me"), Reason.OVERLAP, "wait"),
-        (Occupancy("other", RunStatus.RUNNING, 0, "another"), Reason.OVERLAP, Reason.QUEUE_FULL),
+        (Occupancy("other", RunStatus.RUNNING), Reason.OVERLAP, "wait"),
+        (Occupancy("other", RunStatus.RUNNING, queued_run_id="me"), Reason.OVERLAP, "wait"),
+        (Occupancy("other", RunStatus.RUNNING, queued_run_id="another"), Reason.OVERLAP, Reason.QUEUE_FULL),
         (Occupancy(queued_run_id="another"), Reason.OVERLAP, Reason.QUEUE_FULL),
     ],
 )
-def test_a_queued_run_needs_the_place_for_itself(
-    occupancy: Occupancy, skip: Reason | str, queue: Reason | str
-) -> None:
+def test_a_queued_run_needs_the_place_for_itself(occupancy: Occupancy, skip: Reason | str, queue: Reason | str) -> None:
     for overlap, wanted in ((Overlap.SKIP, skip), (Overlap.QUEUE, queue), (Overlap.ALLOW, "start")):
         turn = plan_turn(RunStatus.QUEUED, "me", overlap=overlap, occupancy=occupancy, job_paused=False)
         assert turn.cancel is None
@@ -455,7 +468,7 @@ def test_a_queued_run_needs_the_place_for_itself(
 
 @pytest.mark.parametrize("overlap", Overlap)
 def test_a_retrying_run_has_its_place_already(overlap: Overlap) -> None:
-    occupancy = Occupancy("me", RunStatus.RETRYING, 0, "another")
+    occupancy = Occupancy("me", RunStatus.RETRYING, queued_run_id="another")
     assert plan_turn(RunStatus.RETRYING, "me", overlap=overlap, occupancy=occupancy, job_paused=False).start
 
 

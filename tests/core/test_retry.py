@@ -50,7 +50,9 @@ def test_a_known_strategy_needs_no_warning(known: str) -> None:
 
 
 @given(
-    backoff=st.sampled_from([*STRATEGIES, "unknown"]), delay=st.floats(0, BACKOFF_SECONDS_MAX), retries=st.integers(0, 20)
+    backoff=st.sampled_from([*STRATEGIES, "unknown"]),
+    delay=st.floats(0, BACKOFF_SECONDS_MAX),
+    retries=st.integers(0, 20),
 )
 def test_the_formulas_hold_for_every_delay_up_to_a_day(backoff: str, delay: float, retries: int) -> None:
     factor = {"exponential": 2**retries, "linear": retries + 1}.get(backoff, 1)

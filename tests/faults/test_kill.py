@@ -43,7 +43,10 @@ STEPS = [
 @pytest.mark.parametrize("on_lost", ["rerun", "give_up"])
 async def test_killed_at_each_step(tmp_path: Path, on_lost: str) -> None:
     """A node of its own for each step, all at once."""
-    await asyncio.gather(*(_killed_at(tmp_path / step.stop_at, on_lost, step) for step in STEPS))
+    journeys = (_killed_at(tmp_path / step.stop_at, on_lost, step) for step in STEPS)
+    failed = [error for error in await asyncio.gather(*journeys, return_exceptions=True) if error is not None]
+    if failed:
+        raise failed[0]
 
 
 async def _killed_at(folder: Path, on_lost: str, step: Step) -> None:

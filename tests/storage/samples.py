@@ -34,7 +34,6 @@ from zerocron.core.model import (
     run_id_of,
 )
 from zerocron.core.schedule import Schedule
-from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger.database import SqliteLedger
 from zerocron.storage.migrations import upgrade
 
@@ -93,6 +92,7 @@ def a_definition(**given: Any) -> Definition:
 def a_run(job: Job, slot: Instant = NOON, **given: Any) -> Run:
     """A run of a slot; `running` in this session unless told otherwise."""
     status = given.get("status", RunStatus.RUNNING)
+    is_open = status in (RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.RETRYING)
     fields: dict[str, Any] = {
         "id": run_id_of(job.id, slot),
         "scheduled_for": slot,
@@ -108,7 +108,7 @@ def a_run(job: Job, slot: Instant = NOON, **given: Any) -> Run:
         "attempt_started_at": slot,
         "session_id": SESSION_ID if status == RunStatus.RUNNING else None,
         "retry_at": slot + 5_000 if status == RunStatus.RETRYING else None,
-        "finished_at": None if status in run_rows.WAITING or status == RunStatus.RUNNING else slot + 10,
+        "finished_at": None if is_open else slot + 10,
     }
     return Run(**fields | given)
 

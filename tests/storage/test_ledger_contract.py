@@ -224,9 +224,7 @@ async def test_a_job_comes_back_as_it_was_written(ledger: Ledger, job: Job) -> N
     await keep(ledger, job)
     assert await ledger.read(lambda connection: jobs.get(connection, job.team_id, job.id)) == job
     page = await ledger.read(
-        lambda connection: jobs.page(
-            connection, job.team_id, status=None, tag=None, text=None, before=None, limit=10
-        )
+        lambda connection: jobs.page(connection, job.team_id, status=None, tag=None, text=None, before=None, limit=10)
     )
     assert page == [job]
     locked = await ledger.write(lambda connection: jobs.lock(connection, [job.id], to_start=True))
@@ -512,9 +510,7 @@ async def test_cron_jobs_that_zone_data_may_move_are_those_with_a_slot_to_come(l
     future = [a_job(next_run_at=NOON + 1) for _ in range(3)]
     interval = a_job(next_run_at=NOON + 1, schedule=Schedule("interval", None, HOUR, NOON, "UTC"))
     await keep(ledger, *future, interval, a_job(next_run_at=NOON), a_job(status="paused", next_run_at=None))
-    first = await ledger.read(
-        lambda connection: jobs.cron_jobs_due_after(connection, after_id="", now=NOON, limit=2)
-    )
+    first = await ledger.read(lambda connection: jobs.cron_jobs_due_after(connection, after_id="", now=NOON, limit=2))
     rest = await ledger.read(
         lambda connection: jobs.cron_jobs_due_after(connection, after_id=first[-1].id, now=NOON, limit=2)
     )
@@ -802,9 +798,7 @@ async def test_an_execution_that_is_recorded_stays_as_it_is(ledger: Ledger) -> N
 async def test_another_teams_execution_is_not_there(ledger: Ledger) -> None:
     execution = an_execution(a_run(a_job()))
     await keep(ledger, execution)
-    assert (
-        await ledger.read(lambda connection: executions.get(connection, OTHER_TEAM_ID, execution.run_id, 1)) is None
-    )
+    assert await ledger.read(lambda connection: executions.get(connection, OTHER_TEAM_ID, execution.run_id, 1)) is None
     assert (
         await ledger.read(lambda connection: executions.get(connection, DEFAULT_TEAM_ID, execution.run_id, 2)) is None
     )
@@ -958,9 +952,7 @@ async def test_keys_are_listed_by_id_without_revoked_and_other_teams_ones(ledger
     made = [an_api_key(number) for number in range(5)]
     await keep_keys(ledger, [*made, an_api_key(8, revoked_at=NOON), an_api_key(9, team_id=OTHER_TEAM_ID)])
     first = await ledger.read(lambda connection: keys.page(connection, DEFAULT_TEAM_ID, after="", limit=3))
-    rest = await ledger.read(
-        lambda connection: keys.page(connection, DEFAULT_TEAM_ID, after=first[-1].id, limit=3)
-    )
+    rest = await ledger.read(lambda connection: keys.page(connection, DEFAULT_TEAM_ID, after=first[-1].id, limit=3))
     assert [*first, *rest] == made
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from zerocron.api import samples
 from zerocron.api.fields import (
     Identifier,
     Input,
@@ -77,12 +78,12 @@ HeaderName = Annotated[str, Field(min_length=1, max_length=HEADER_NAME_CHARACTER
 HeaderValue = Annotated[str, Field(max_length=HEADER_VALUE_CHARACTERS_MAX)]
 Headers = Annotated[
     dict[HeaderName, HeaderValue],
-    BeforeValidator(lambda given: few(given, HEADERS_MAX)),
     Field(
         max_length=HEADERS_MAX,
         description="Sent with each request. Framing, `Idempotency-Key`, `X-0cron-*` and `webhook-*` are 0cron's.",
         examples=[{"X-Team": "reporting"}],
     ),
+    BeforeValidator(lambda given: few(given, HEADERS_MAX)),
 ]
 Timeout = Annotated[
     float, Field(ge=1, le=TIMEOUT_SECONDS_MAX, description="Seconds for the whole request, its answer included.")
@@ -210,12 +211,8 @@ class SuccessChange(Input):
     """What to change about when an answer counts as a success."""
 
     status: StatusRules = unset()
-    body_contains: Condition | None = Field(
-        default=None, description="What the body has to hold; null takes it away."
-    )
-    body_not_contains: Condition | None = Field(
-        default=None, description="What it must not hold; null takes it away."
-    )
+    body_contains: Condition | None = Field(default=None, description="What the body has to hold; null takes it away.")
+    body_not_contains: Condition | None = Field(default=None, description="What it must not hold; null takes it away.")
 
 
 class JobChange(Input):
@@ -278,6 +275,8 @@ class StatsOut(Output):
 
 class JobOut(Output):
     """A job: what was written, and where it stands."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [samples.JOB]})
 
     id: Identifier
     version: int = Field(description="Grows with every change; requests carry it as `X-0cron-Job-Version`.")

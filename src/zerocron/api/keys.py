@@ -26,7 +26,7 @@ from zerocron.storage.ledger.keys import ApiKey
 router = APIRouter(prefix="/v1/api-keys", tags=["api keys"])
 
 
-class KeyIn(Input):
+class ApiKeyIn(Input):
     """A key to make."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "deploy script"}]})
@@ -34,7 +34,7 @@ class KeyIn(Input):
     name: Annotated[str, *visible_text(200, "Who or what will use it.", "deploy script")]
 
 
-class KeyOut(Output):
+class ApiKeyOut(Output):
     """A key, without its secret."""
 
     id: str = Field(description="The part of the key between its underscores.", examples=["k3v9q0x2m1za"])
@@ -43,38 +43,38 @@ class KeyOut(Output):
     last_used_at: InstantText | None = Field(description="Null when it never was.")
 
 
-class NewKeyOut(KeyOut):
+class NewApiKeyOut(ApiKeyOut):
     """A key with its secret, which is shown this once and never again."""
 
     key: str = Field(description="The key itself. Keep it now: only a hash of it is stored.")
 
 
-class KeyPage(Output):
+class ApiKeyPage(Output):
     """Some of the keys."""
 
-    items: list[KeyOut]
+    items: list[ApiKeyOut]
     next_cursor: NextCursor
 
 
 @router.post(
     "",
     status_code=201,
-    response_model=NewKeyOut,
+    response_model=NewApiKeyOut,
     responses={409: {"description": "The `Idempotency-Key` made a key before, and that is shown only once."}},
 )
-async def create_api_key(given: KeyIn, who: Who, services: Use, key: OnceKey = None) -> NewKeyOut:
+async def create_api_key(given: ApiKeyIn, who: Who, services: Use, key: OnceKey = None) -> NewApiKeyOut:
     """Make a key. Its text is in this answer only."""
     made, token = await services.keys.create(who.team_id, given.name, key)
-    return NewKeyOut(**_out(made).model_dump(), key=token.text)
+    return NewApiKeyOut(**_out(made).model_dump(), key=token.text)
 
 
-@router.get("", response_model=KeyPage)
-async def list_api_keys(who: Who, services: Use, limit: Limit = 50, cursor: Cursor = None) -> KeyPage:
+@router.get("", response_model=ApiKeyPage)
+async def list_api_keys(who: Who, services: Use, limit: Limit = 50, cursor: Cursor = None) -> ApiKeyPage:
     """Keys that are not revoked, in the order of their ids."""
     (after,) = read_cursor(cursor, str) or ("",)
     found = await services.keys.page(who.team_id, after=after, limit=limit + 1)
     more = write_cursor(found[limit - 1].id) if len(found) > limit else None
-    return KeyPage(items=[_out(key) for key in found[:limit]], next_cursor=more)
+    return ApiKeyPage(items=[_out(key) for key in found[:limit]], next_cursor=more)
 
 
 @router.delete("/{key_id}", status_code=204)
@@ -83,8 +83,8 @@ async def revoke_api_key(key_id: Annotated[str, Path(description="The key's `id`
     await services.keys.revoke(who.team_id, key_id)
 
 
-def _out(key: ApiKey) -> KeyOut:
-    return KeyOut(
+def _out(key: ApiKey) -> ApiKeyOut:
+    return ApiKeyOut(
         id=key.id,
         name=key.name,
         created_at=instant(key.created_at),

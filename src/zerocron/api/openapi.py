@@ -81,10 +81,13 @@ def document(app: FastAPI) -> dict[str, Any]:
         _SCHEME: {"type": "http", "scheme": "bearer", "description": "An API key: `0c_`, its id, `_`, its secret."}
     }
     schemas = components["schemas"] | _problem_schemas()
+    for unused in ("HTTPValidationError", "ValidationError"):  # FastAPI's own form of errors
+        schemas.pop(unused, None)
     for schema in schemas.values():
         _tidy(schema)
     components["schemas"] = dict(sorted(schemas.items()))
-    return made
+    renamed: dict[str, Any] = _renamed(made)
+    return renamed
 
 
 def _operations(made: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -99,7 +102,10 @@ def _complete(path: str, operation: dict[str, Any]) -> None:
     operation["summary"] = operation["summary"].replace("api key", "API key")
     if path.startswith("/v1/"):
         operation["security"] = [{_SCHEME: []}]
+    for parameter in operation.get("parameters", ()):
+        parameter["schema"] = _without_null(parameter["schema"])
     responses = operation["responses"]
+    responses.pop("422", None)  # FastAPI's own; ours has another form
     for status in _problems_of(path, operation):
         responses.setdefault(str(int(status)), {"description": _MEANINGS[status]})
     for code, response in responses.items():
@@ -111,6 +117,14 @@ def _complete(path: str, operation: dict[str, Any]) -> None:
                 name: {"description": text, "schema": {"type": "string"}} for name, text in headers.items()
             }
     operation["responses"] = dict(sorted(responses.items()))
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter can be left out; there is no way to write null in an address."""
+    options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
+    if len(options) != 1:
+        return schema
+    return {**{key: value for key, value in schema.items() if key != "anyOf"}, **options[0]}
 
 
 def _problems_of(path: str, operation: dict[str, Any]) -> list[HTTPStatus]:
@@ -128,6 +142,24 @@ def _problem_schemas() -> dict[str, Any]:
     schema = Problem.model_json_schema(ref_template=f"{_REF}{{model}}")
     parts: dict[str, Any] = schema.pop("$defs")
     return {**parts, "Problem": schema}
+
+
+def _renamed(value: Any) -> Any:
+    """The document with the names of its shapes as a client's author would have them: `Job`, not `JobOut`."""
+    if isinstance(value, list):
+        return [_renamed(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    made = {name: _renamed(item) for name, item in value.items()}
+    if isinstance(made.get("$ref"), str):
+        made["$ref"] = _REF + _public_name(made["$ref"].removeprefix(_REF))
+    if isinstance(made.get("schemas"), dict):
+        made["schemas"] = {_public_name(name): schema for name, schema in made["schemas"].items()}
+    return made
+
+
+def _public_name(name: str) -> str:
+    return name.removesuffix("Out") if not name.endswith("In") else f"{name}put"
 
 
 def _tidy(schema: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ class ReadyOut(Output):
 
 
 @router.get("/healthz", response_model=HealthOut)
-async def healthz(services: Use) -> HealthOut:
+async def show_health(services: Use) -> HealthOut:
     """Whether the process answers at all."""
     return HealthOut(status="ok", version=services.version)
 
@@ -42,7 +42,7 @@ async def healthz(services: Use) -> HealthOut:
 @router.get(
     "/readyz", response_model=ReadyOut, responses={503: {"model": ReadyOut, "description": "It cannot do its work."}}
 )
-async def readyz(services: Use, response: Response) -> ReadyOut:
+async def show_readiness(services: Use, response: Response) -> ReadyOut:
     """Whether this node can do its work: the ledger answers and every loop goes round."""
     stalled = services.stalled()
     ledger: Literal["ok", "unavailable"] = "ok"
@@ -62,7 +62,7 @@ async def readyz(services: Use, response: Response) -> ReadyOut:
     response_class=PlainTextResponse,
     responses={404: {"description": "Metrics are switched off on this server."}},
 )
-async def metrics(services: Use) -> Response:
+async def show_metrics(services: Use) -> Response:
     """Metrics in Prometheus' text format."""
     if not services.serve_metrics:
         raise NotFound("Metrics are switched off on this server.")

@@ -76,6 +76,11 @@ class Problem(Output):
     error_id: str = Field(default="", description="With a 500: the id under which the server's log has the rest.")
 
 
+def title_of(status: int) -> str:
+    """The status in words."""
+    return _TITLES.get(status) or HTTPStatus(status).phrase
+
+
 def problem(
     status: int,
     detail: str,
@@ -88,7 +93,7 @@ def problem(
     """A problem response. `type` is `about:blank`: the status says the kind, `detail` what to do."""
     content: dict[str, Any] = {
         "type": "about:blank",
-        "title": _TITLES.get(status) or HTTPStatus(status).phrase,
+        "title": title_of(status),
         "status": status,
         "detail": detail,
         **extensions,

@@ -1,4 +1,4 @@
-"""/, /docs and its style sheet: the pages for people. No script, nothing from elsewhere."""
+"""/, /docs and what they are made of: the pages for people. No script, nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse
 
 from zerocron.api.docs_page import front_page, reference_page
 
-STYLE_PATH = "/docs/style.css"
+CACHED = {"Cache-Control": "max-age=300"}
 
 router = APIRouter(include_in_schema=False)
 
@@ -24,14 +24,22 @@ async def front(request: Request) -> HTMLResponse:
 @router.get("/docs")
 async def docs(request: Request) -> HTMLResponse:
     """The reference of the API: the OpenAPI document, to read."""
-    return HTMLResponse(reference_page(request.app.openapi()))
+    state = request.app.state
+    if not hasattr(state, "reference"):
+        state.reference = reference_page(request.app.openapi())
+    return HTMLResponse(state.reference)
 
 
-@router.get(STYLE_PATH)
+@router.get("/docs/style.css")
 async def style() -> Response:
-    return Response(_style(), media_type="text/css", headers={"Cache-Control": "max-age=300"})
+    return Response(_resource("docs.css"), media_type="text/css", headers=CACHED)
+
+
+@router.get("/docs/icon.svg")
+async def icon() -> Response:
+    return Response(_resource("icon.svg"), media_type="image/svg+xml", headers=CACHED)
 
 
 @cache
-def _style() -> bytes:
-    return files("zerocron.api").joinpath("docs.css").read_bytes()
+def _resource(name: str) -> bytes:
+    return files("zerocron.api").joinpath(name).read_bytes()

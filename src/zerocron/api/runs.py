@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
+from zerocron.api import samples
 from zerocron.api.fields import (
     Cursor,
     ExecutionId,
@@ -40,7 +41,7 @@ router = APIRouter(prefix="/v1", tags=["runs"])
 RunStatusIn = Literal["queued", "running", "retrying", "succeeded", "failed", "skipped", "cancelled", "lost"]
 
 
-class RequestOut(Output):
+class SentRequestOut(Output):
     """What was sent."""
 
     url: str
@@ -49,7 +50,7 @@ class RequestOut(Output):
     body: str | None
 
 
-class ResponseOut(Output):
+class ReceivedAnswerOut(Output):
     """What came back."""
 
     status: int
@@ -60,7 +61,7 @@ class ResponseOut(Output):
     encoding: Literal["utf-8", "base64"] = Field(description="How `body` is written.")
 
 
-class ErrorOut(Output):
+class AttemptErrorOut(Output):
     """Why an attempt was no success."""
 
     kind: str = Field(description="Such as `timeout`, `dns`, `tls`, `rule` (the success rule), `node_lost`.")
@@ -80,6 +81,8 @@ class TimingsOut(Output):
 class ExecutionOut(Output):
     """One HTTP attempt of a run."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [samples.EXECUTION]})
+
     id: str = Field(examples=["01999b6e-0c1d-7a52-9c07-1f6d6f0a4c11.1"])
     run_id: Identifier
     attempt: int = Field(description="From 1.")
@@ -89,9 +92,9 @@ class ExecutionOut(Output):
     finished_at: InstantText
     duration_ms: float
     timings_ms: TimingsOut
-    request: RequestOut | None
-    response: ResponseOut | None
-    error: ErrorOut | None
+    request: SentRequestOut | None
+    response: ReceivedAnswerOut | None
+    error: AttemptErrorOut | None
 
 
 class RunOut(Output):
@@ -99,6 +102,8 @@ class RunOut(Output):
 
     A skipped run may stand for `count` slots, from `scheduled_for` to `scheduled_until`.
     """
+
+    model_config = ConfigDict(json_schema_extra={"examples": [samples.RUN]})
 
     id: Identifier
     job_id: Identifier
@@ -120,6 +125,8 @@ class RunOut(Output):
 
 class RunWithExecutions(RunOut):
     """A run and every attempt that was made."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [samples.RUN | {"executions": [samples.EXECUTION]}]})
 
     executions: list[ExecutionOut]
 
@@ -219,7 +226,7 @@ def execution_out(execution: Execution) -> ExecutionOut:
         finished_at=instant(execution.finished_at),
         duration_ms=execution.duration_ms,
         timings_ms=TimingsOut(**execution.timings),
-        request=RequestOut(
+        request=SentRequestOut(
             url=request["url"],
             method=request["method"],
             headers=_joined(request["headers"]),
@@ -227,7 +234,7 @@ def execution_out(execution: Execution) -> ExecutionOut:
         )
         if request
         else None,
-        response=ResponseOut(
+        response=ReceivedAnswerOut(
             status=response["status"],
             headers=_joined(response["headers"]),
             body=execution.response_body,
@@ -237,7 +244,7 @@ def execution_out(execution: Execution) -> ExecutionOut:
         )
         if response
         else None,
-        error=ErrorOut(kind=execution.error_kind, message=execution.error_message or "")
+        error=AttemptErrorOut(kind=execution.error_kind, message=execution.error_message or "")
         if execution.error_kind
         else None,
     )

@@ -57,6 +57,7 @@ class Scheduler:
 
     async def tick(self) -> float:
         """Start what is due; returns how many seconds nothing will be."""
+        self._timetable.earlier.clear()  # before every way out: left set, it would end each pause at once
         if not self._session.is_valid():
             return IDLE_SECONDS_MAX  # a node that may have been given up starts nothing
         free = self._executor.free
@@ -64,7 +65,6 @@ class Scheduler:
             self._executor.freed.clear()
             await self._clock.wait(self._executor.freed, IDLE_SECONDS_MAX)
             return 0
-        self._timetable.earlier.clear()
         now = self._clock.now()
         claim = await self._timetable.claim(now, min(free, CLAIM_LIMIT_MAX))
         if claim.members:

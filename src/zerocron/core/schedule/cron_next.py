@@ -12,20 +12,33 @@ Two layers, both in whole seconds:
              select, days are looked up in the month masks of `Cron`, so counting multiplies instead of walking.
     slots    per zone segment (see zones.py), local answers shifted by its offset.
 
-Clock changes, Debian's rules. A *literal* cron fires whenever the wall clock shows a matching time: not in a gap, twice
-in a fold. Any other meets each local time once: in a fold at its first pass only; those lost in a gap of up to three
-hours are made good by one run in the first whole minute after it; a larger gap (a day struck off the calendar, as in
-Samoa in 2011) is a correction of the calendar and nothing is made good. A per-job policy (skip, run both) would be
-decided in `_part` alone.
+Clock changes are decided in `_part` alone, by the schedule's policy:
+
+                 a fixed time in a gap                      a fixed time that comes twice
+    run_once     one run in the first whole minute after    the first pass only             (Debian's crond)
+    skip         does not run                               the first pass only
+    run_both     one run in the first whole minute after    both passes
+
+However many times a gap swallows, one run makes them good, and a slot of that very minute is that run. A gap of more than
+three hours (a day struck off the calendar, as in Samoa in 2011) is a correction of the calendar: nothing is made good.
+
+Two kinds of cron are *literal* instead: they fire whenever the wall clock shows a matching time, so not in a gap, and in
+both passes. A rhythm (minute or hour begins with `*`) is literal under every policy: every 15 minutes stays every 15
+minutes. A fixed time with a second field is literal under `run_once`, which is crond's policy and crond has no seconds;
+whoever chooses another policy gets it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from datetime import date
+from typing import Literal
 
 from zerocron.core.schedule.cron_parse import Cron
 from zerocron.core.schedule.zones import DAY, END_SECOND, FIRST_SECOND, Segment, segment_at
+
+DstPolicy = Literal["run_once", "skip", "run_both"]
+"""What becomes of fixed times of the day when the clocks change; see above."""
 
 _LONGEST_CAUGHT_UP = 3 * 3600
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
@@ -36,12 +49,12 @@ _LAST_YEAR = 2500
 # --- slots ---------------------------------------------------------------------------------------------------------
 
 
-def next_slot(cron: Cron, zone: str, second: int) -> int | None:
+def next_slot(cron: Cron, zone: str, dst: DstPolicy, second: int) -> int | None:
     """The first slot at or after a UTC second."""
     second = max(second, FIRST_SECOND)
     while second < END_SECOND:
         segment = segment_at(zone, second)
-        caught_up, local, _ = _part(cron, segment, second, segment.end)
+        caught_up, local, _ = _part(cron, dst, segment, second, segment.end)
         if caught_up is not None:
             return caught_up
         found = next_local(cron, local)
@@ -54,25 +67,25 @@ def next_slot(cron: Cron, zone: str, second: int) -> int | None:
     return None
 
 
-def count_slots(cron: Cron, zone: str, start: int, end: int) -> int:
+def count_slots(cron: Cron, zone: str, dst: DstPolicy, start: int, end: int) -> int:
     """How many slots lie in [start, end), UTC seconds."""
     second, end = max(start, FIRST_SECOND), min(end, END_SECOND)
     count = 0
     while second < end:
         segment = segment_at(zone, second)
-        caught_up, low, high = _part(cron, segment, second, min(end, segment.end))
+        caught_up, low, high = _part(cron, dst, segment, second, min(end, segment.end))
         count += count_local(cron, low, high) + (caught_up is not None)
         second = segment.end
     return count
 
 
-def latest_slots(cron: Cron, zone: str, start: int, end: int, limit: int) -> list[int]:
+def latest_slots(cron: Cron, zone: str, dst: DstPolicy, start: int, end: int, limit: int) -> list[int]:
     """The newest `limit` slots in [start, end), ascending."""
     start, second = max(start, FIRST_SECOND), min(end, END_SECOND)
     found: list[int] = []
     while second > start and len(found) < limit:
         segment = segment_at(zone, second - 1)
-        caught_up, low, high = _part(cron, segment, max(start, segment.start), second)
+        caught_up, low, high = _part(cron, dst, segment, max(start, segment.start), second)
         while len(found) < limit and (local := previous_local(cron, low, high)) is not None:
             found.append(local - segment.offset)
             high = local
@@ -82,16 +95,27 @@ def latest_slots(cron: Cron, zone: str, start: int, end: int, limit: int) -> lis
     return found[::-1]
 
 
-def _part(cron: Cron, segment: Segment, start: int, end: int) -> tuple[int | None, int, int]:
+def is_literal(cron: Cron, dst: DstPolicy) -> bool:
+    """Whether it fires at every matching reading of the wall clock, and at nothing else."""
+    return cron.rhythm or (cron.has_seconds and dst == "run_once")
+
+
+def made_good(cron: Cron, dst: DstPolicy, segment: Segment) -> int | None:
+    """The slot that makes good what the gap at the start of a segment has swallowed, if one does."""
+    return _part(cron, dst, segment, segment.start, segment.end)[0]
+
+
+def _part(cron: Cron, dst: DstPolicy, segment: Segment, start: int, end: int) -> tuple[int | None, int, int]:
     """What of a segment counts within [start, end): (the catch-up slot, if any; the local times [low, high) to match).
 
     The catch-up slot is a UTC second, and comes before every match in [low, high).
     """
     low, high = start + segment.offset, end + segment.offset
-    if cron.literal:
+    if is_literal(cron, dst):
         return None, low, high
-    low = max(low, segment.floor)
-    if segment.gap_from == segment.floor or segment.floor - segment.gap_from > _LONGEST_CAUGHT_UP:
+    if dst != "run_both":
+        low = max(low, segment.floor)
+    if dst == "skip" or not 0 < segment.floor - segment.gap_from <= _LONGEST_CAUGHT_UP:
         return None, low, high
     target = -(-segment.floor // 60) * 60  # the first whole local minute after the gap
     if not low <= target < high or next_local(cron, segment.gap_from) >= segment.floor:

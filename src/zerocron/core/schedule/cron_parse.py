@@ -8,12 +8,13 @@ Owns the grammar. It must never look at a clock or a zone, and never guess: what
     days     L last day of the month, LW its last weekday (Mon-Fri), 15W the weekday nearest the 15th in the same month,
              5L last Friday, MON#2 second Monday; ? in a day field is *; Sunday is 0 and 7
 
-Debian cron's two rules are kept here as two flags:
+Debian cron's two rules are kept here as flags:
 
-    either_day   neither day field begins with `*`: a day matches when EITHER does, otherwise when BOTH do
-                 (a per-job "both must match" would clear this flag)
-    literal      minute or hour begins with `*`, or there is a second field: every matching reading of the wall clock
-                 counts. Otherwise each time of the day is met once, whatever the clocks do (see cron_next.py)
+    either_day   neither day field begins with `*`: a day matches when EITHER does, otherwise when BOTH do. A job may
+                 ask that both must match (`DayMatch`); then this flag is never set
+    rhythm       minute or hour begins with `*`: every matching reading of the wall clock counts. Otherwise these are
+                 fixed times of the day, and the job's `DstPolicy` decides what the clocks do to them (cron_next.py)
+    has_seconds  there is a second field: crond has none, so it has no rule for it (cron_next.py)
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, NoReturn
+from typing import Literal, NamedTuple, NoReturn
 
 from zerocron.core.errors import Invalid
 
@@ -67,6 +68,9 @@ EXAMPLES = ("0 9 * * MON-FRI", "*/15 * * * *", "every 90 minutes", "in 20 minute
 
 LAST = 0  # as the n of an nth weekday: the last one of its month
 
+DayMatch = Literal["either", "both"]
+"""Which day fields must match where day of month and day of week are both restricted; "either" is Debian cron's rule."""
+
 
 class DaysOfMonth(NamedTuple):
     days: tuple[int, ...]
@@ -93,14 +97,15 @@ class Cron:
     of_week: DaysOfWeek
     years: tuple[int, ...] | None  # None: every year
     either_day: bool
-    literal: bool
+    rhythm: bool
+    has_seconds: bool
     # day_masks[length of the month - 28][weekday of its 1st, Monday 0]: bit d is set when day d matches
     day_masks: tuple[tuple[int, ...], ...]
     warnings: tuple[str, ...]
 
 
 @lru_cache(maxsize=8192)
-def compile_cron(text: str) -> Cron:
+def compile_cron(text: str, day_match: DayMatch = "either") -> Cron:
     """The compiled form of a printable ASCII expression; Invalid(field="schedule") when it is not one.
 
     Cached: the work is done once an expression and process, whatever the number of jobs that share it.
@@ -110,7 +115,7 @@ def compile_cron(text: str) -> Cron:
     fields = ["0", *parts] if len(parts) == 5 else parts
     second, minute, hour, day, month, weekday = fields[:6]
     of_month, of_week = _days_of_month(day), _days_of_week(weekday)
-    either = not (day.startswith("*") or weekday.startswith("*"))
+    either = day_match == "either" and not (day.startswith("*") or weekday.startswith("*"))
     cron = Cron(
         text=canonical,
         seconds=_values(_SECOND, second),
@@ -121,9 +126,13 @@ def compile_cron(text: str) -> Cron:
         of_week=of_week,
         years=_values(_YEAR, fields[6]) if len(fields) == 7 and fields[6] != "*" else None,
         either_day=either,
-        literal=len(parts) != 5 or minute.startswith("*") or hour.startswith("*"),
+        rhythm=minute.startswith("*") or hour.startswith("*"),
+        has_seconds=len(parts) != 5,
         day_masks=_day_masks(of_month, of_week, either),
-        warnings=tuple(_warnings(second, minute, hour, day, weekday)),
+        warnings=(
+            *(_day_warnings(day, weekday) if day_match == "either" else ()),
+            *_warnings(second, minute, hour, day),
+        ),
     )
     if not _can_match(cron):
         raise Invalid(
@@ -313,12 +322,16 @@ def _can_match(cron: Cron) -> bool:
 # --- warnings ------------------------------------------------------------------------------------------------------
 
 
-def _warnings(second: str, minute: str, hour: str, day: str, weekday: str) -> Iterator[str]:
+def _day_warnings(day: str, weekday: str) -> Iterator[str]:
+    """For someone who has not said whether either or both day fields must match."""
     if "*" not in (day, weekday):
         if day.startswith("*") or weekday.startswith("*"):
             yield "A day field that begins with * is an extra condition: it fires only when BOTH day fields match."
         else:
             yield "Day of month and day of week are both restricted: it fires when EITHER matches (Debian cron's rule)."
+
+
+def _warnings(second: str, minute: str, hour: str, day: str) -> Iterator[str]:
     for field, text, whole in ((_SECOND, second, "minute"), (_MINUTE, minute, "hour"), (_HOUR, hour, "day")):
         yield from _step_warnings(field, text, whole)
     if match := re.fullmatch(r"\*/([0-9]+)", day):

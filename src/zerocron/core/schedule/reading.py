@@ -1,4 +1,6 @@
-"""From a person's text to a schedule: the front door of this package.
+"""From a text to a schedule: expressions, and the plain forms of intervals and instants.
+
+The front door for what a person types is core/understanding.py, which asks here for expressions.
 
 Owns what is accepted as text at all, and which kind of schedule it is. It must never guess: a text that is not exactly
 one schedule is refused, with what to write instead.
@@ -7,11 +9,13 @@ one schedule is refused, with what to write instead.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NoReturn
 
 from zerocron.core.errors import Invalid
-from zerocron.core.schedule.cron_parse import EXAMPLES, Cron, compile_cron, shown
+from zerocron.core.schedule.cron_next import DstPolicy, is_literal
+from zerocron.core.schedule.cron_parse import EXAMPLES, Cron, DayMatch, compile_cron, shown
 from zerocron.core.schedule.intervals import Moment, Span, read_moment, read_span
 from zerocron.core.schedule.model import Parsed, Schedule
 from zerocron.core.schedule.repairs import repaired
@@ -20,7 +24,15 @@ from zerocron.core.schedule.zones import END_SECOND, changed_hours, check_timezo
 LONGEST_TEXT = 1_000
 
 
-def parse(text: str, *, timezone: str = "UTC", now: int, anchor: int | None = None) -> Parsed:
+def parse(
+    text: str,
+    *,
+    timezone: str = "UTC",
+    now: int,
+    anchor: int | None = None,
+    dst: DstPolicy = "run_once",
+    day_match: DayMatch = "either",
+) -> Parsed:
     """Read a cron expression, an interval or a single instant; Invalid names the field and what to write instead.
 
     `now` is the instant that "in 20 minutes" counts from, and a schedule must still have a slot after it. Intervals are
@@ -32,48 +44,56 @@ def parse(text: str, *, timezone: str = "UTC", now: int, anchor: int | None = No
         )
     timezone = check_timezone(timezone)
     try:
-        reading = _read(text, timezone)
+        reading = _read(text, timezone, dst, day_match)
     except Invalid as refusal:
-        meant = (_of_cron(cron, timezone) for cron in repaired(text))
+        meant = (Schedule("cron", cron.text, None, None, timezone, dst, day_match) for cron in repaired(text, day_match))
         likely = [str(schedule.cron) for schedule in meant if schedule.next_after(now) is not None]
         raise Invalid(refusal.message, field="schedule", suggestions=likely or refusal.suggestions) from None
     if isinstance(reading, Parsed):
         parsed = reading
     elif isinstance(reading, Moment):
-        parsed = Parsed(Schedule("once", None, None, reading.at, timezone), reading.warnings)
+        schedule = Schedule("once", None, None, reading.at, timezone, dst, day_match)
+        parsed = Parsed(schedule, reading.warnings)
     elif reading.word == "in":
         if now + reading.ms >= END_SECOND * 1000:
             raise Invalid(f"{shown(text)} is after the year 2499; give an earlier date and time.", field="schedule")
-        parsed = Parsed(Schedule("once", None, None, now + reading.ms, timezone), ())
+        parsed = Parsed(Schedule("once", None, None, now + reading.ms, timezone, dst, day_match), ())
     else:
         start = now if anchor is None else anchor
-        parsed = Parsed(Schedule("interval", None, reading.ms, start, timezone), _day_warnings(reading, timezone))
+        schedule = Schedule("interval", None, reading.ms, start, timezone, dst, day_match)
+        parsed = Parsed(schedule, interval_warnings(schedule))
     if parsed.schedule.next_after(now) is None:
         _refuse_past(text, parsed.schedule.kind)
     return parsed
 
 
 @lru_cache(maxsize=8192)
-def _read(text: str, timezone: str) -> Parsed | Moment | Span:
+def _read(text: str, timezone: str, dst: DstPolicy, day_match: DayMatch) -> Parsed | Moment | Span:
     """What a text means, as far as it does not depend on now."""
     plain = _plain(text)
     lower = plain.lower()
     found = read_span(lower) or read_moment(lower, timezone)
     if found is not None:
         return found
-    cron = compile_cron(plain)
-    warnings = cron.warnings
-    has_seconds = len(cron.text.split()) > 5
-    if has_seconds and len(cron.hours) < 24 and not changed_hours(timezone).isdisjoint(cron.hours):
-        warnings += (
-            "With a second field, times are taken literally when the clocks change: a local time that is skipped does "
-            "not run, one that is repeated runs twice.",
+    cron = compile_cron(plain, day_match)
+    schedule = Schedule("cron", cron.text, None, None, timezone, dst, day_match)
+    return Parsed(schedule, (*cron.warnings, *_clock_warnings(cron, timezone, dst)))
+
+
+def _clock_warnings(cron: Cron, timezone: str, dst: DstPolicy) -> Iterator[str]:
+    """Where the policy for clock changes is not what decides."""
+    if not is_literal(cron, dst) or changed_hours(timezone).isdisjoint(cron.hours):
+        return
+    if dst != "run_once":
+        yield (
+            "The policy for clock changes has no effect here: a schedule whose minute or hour begins with * follows the "
+            "wall clock, through both passes of a repeated hour."
         )
-    return Parsed(_of_cron(cron, timezone), warnings)
-
-
-def _of_cron(cron: Cron, timezone: str) -> Schedule:
-    return Schedule("cron", cron.text, None, None, timezone)
+    elif cron.has_seconds and len(cron.hours) < 24:
+        yield (
+            "With a second field, times are taken literally when the clocks change: a local time that is skipped does "
+            "not run, one that is repeated runs twice."
+        )
 
 
 def _plain(text: str) -> str:
@@ -100,8 +120,10 @@ def _plain(text: str) -> str:
     return text
 
 
-def _day_warnings(span: Span, timezone: str) -> tuple[str, ...]:
-    if span.ms % 86_400_000 or not changed_hours(timezone):
+def interval_warnings(schedule: Schedule) -> tuple[str, ...]:
+    """What someone who counts in days may not expect of an interval."""
+    assert schedule.every_ms, "an interval has a length"
+    if schedule.every_ms % 86_400_000 or not changed_hours(schedule.timezone):
         return ()
     return (
         "An interval counts real time: the local time of its runs shifts when the clocks change. For a fixed local "

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from zerocron.core.errors import Invalid
-from zerocron.core.schedule.cron_parse import FULL_NAMES, Cron, compile_cron
+from zerocron.core.schedule.cron_parse import FULL_NAMES, Cron, DayMatch, compile_cron
 
 _LOOK_ALIKES = str.maketrans(
     {"\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": "-", "\u2014": "-", "\u2212": "-", "\u2217": "*"}
@@ -23,12 +23,12 @@ _FIELD = re.compile(r"[0-9*?]")
 _MOST_WORDS = 40  # a pasted crontab line may carry a command; longer than that is not one
 
 
-def repaired(text: str) -> tuple[Cron, ...]:
+def repaired(text: str, day_match: DayMatch = "either") -> tuple[Cron, ...]:
     """Expressions the text may have meant, compiled, best first."""
     found: dict[str, Cron] = {}
     for candidate in _candidates(text):
         try:
-            cron = compile_cron(candidate)
+            cron = compile_cron(candidate, day_match)
         except Invalid:
             continue
         found.setdefault(cron.text, cron)

@@ -20,7 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import QueuePool
 
@@ -139,7 +139,7 @@ def _cause(error: DBAPIError) -> str:
 
 def _sqlite_engine(path: Path, *, connections: int, read_only: bool) -> Engine:
     engine = create_engine(
-        f"sqlite:///{path}",
+        URL.create("sqlite", database=str(path)),  # as text, a "?" or "%" in the path would mean something
         poolclass=QueuePool,
         pool_size=connections,
         max_overflow=0,

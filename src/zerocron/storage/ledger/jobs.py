@@ -23,6 +23,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    tuple_,
     update,
 )
 from sqlalchemy.sql import Update
@@ -183,10 +184,7 @@ def page(
             )
         )
     if before is not None:
-        created_at, job_id = before
-        query = query.where(
-            or_(jobs.c.created_at < created_at, and_(jobs.c.created_at == created_at, jobs.c.id < job_id))
-        )
+        query = query.where(tuple_(jobs.c.created_at, jobs.c.id) < before)
     query = query.order_by(jobs.c.created_at.desc(), jobs.c.id.desc()).limit(limit)
     return [_job(row) for row in fetch(connection, query, {})]
 

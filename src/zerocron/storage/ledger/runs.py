@@ -11,7 +11,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Column, Connection, Select, and_, func, or_, select, tuple_, update
+from sqlalchemy import Column, Connection, Select, func, select, tuple_, update
 from sqlalchemy.sql import Insert, Update
 
 from zerocron.core.lifecycle import WAITING
@@ -158,13 +158,7 @@ def page_of_job(
     if status is not None:
         query = query.where(runs.c.status == status)
     if before is not None:
-        scheduled_for, trigger_key = before
-        query = query.where(
-            or_(
-                runs.c.scheduled_for < scheduled_for,
-                and_(runs.c.scheduled_for == scheduled_for, runs.c.trigger_key < trigger_key),
-            )
-        )
+        query = query.where(tuple_(runs.c.scheduled_for, runs.c.trigger_key) < before)
     query = query.order_by(runs.c.scheduled_for.desc(), runs.c.trigger_key.desc()).limit(limit)
     return [Run(*row) for row in fetch(connection, query, {})]
 

@@ -1,0 +1,113 @@
+"""The days on which the clocks change under a schedule, and what then becomes of its times.
+
+Owns the words for it. It must never decide what runs: it asks cron_next.py, so that it cannot tell another story.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Literal
+
+from zerocron.core.schedule.cron_next import count_local, is_literal, made_good, next_local
+from zerocron.core.schedule.cron_parse import Cron
+from zerocron.core.schedule.model import Schedule
+from zerocron.core.schedule.zones import END_SECOND, FIRST_SECOND, Segment, segment_at
+
+MOST_CHANGES = 20
+MOST_TIMES = 12
+LONGEST_LOOK_YEARS = 10
+_MOST_TIMES_SAID = 3
+_YEAR = 31_556_952
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class ClockChange:
+    """A change of the clocks that skips or repeats times of a schedule."""
+
+    at: int  # the instant of the change
+    local_date: date  # of the times that are skipped or repeated
+    kind: Literal["gap", "repeat"]
+    times: tuple[str, ...]  # those local times, such as "02:30"; the first MOST_TIMES of `count`
+    count: int
+    effect: str  # what happens, in a sentence
+
+
+def clock_changes(schedule: Schedule, *, after: int, years: int = 2) -> tuple[ClockChange, ...]:
+    """The changes within so many years (at most LONGEST_LOOK_YEARS) on which the schedule's policy decides something.
+
+    At most MOST_CHANGES of them, the earliest. None for intervals and single instants, which count real time, nor for
+    rhythms (minute or hour begins with `*`), which follow the wall clock under every policy.
+    """
+    if schedule.kind != "cron" or schedule.compiled().rhythm:
+        return ()
+    second = max(after // 1000 + 1, FIRST_SECOND)
+    end = min(second + min(years, LONGEST_LOOK_YEARS) * _YEAR, END_SECOND)
+    found: list[ClockChange] = []
+    before = segment_at(schedule.timezone, max(second - 1, FIRST_SECOND))
+    while second < end and len(found) < MOST_CHANGES:
+        segment = segment_at(schedule.timezone, second)
+        if segment.offset != before.offset and (change := _change(schedule, before, segment)):
+            found.append(change)
+        before, second = segment, segment.end
+    return tuple(found)
+
+
+def _change(schedule: Schedule, before: Segment, segment: Segment) -> ClockChange | None:
+    """What the change at the start of a segment does to the schedule; None when it meets none of its times."""
+    cron = schedule.compiled()
+    is_gap = segment.gap_from < segment.floor
+    low = segment.gap_from if is_gap else segment.start + segment.offset
+    count = count_local(cron, low, segment.floor)
+    if count == 0:
+        return None
+    times = _times(cron, low, count)
+    said = _listed(times, count)
+    came_from, went_to = _clock(segment.start + before.offset), _clock(segment.start + segment.offset)
+    if is_gap:
+        effect = f"The clocks go forward from {came_from} to {went_to}: {said} {_in_gap(schedule, segment, count)}."
+    else:
+        effect = f"The clocks go back from {came_from} to {went_to}: {said} {_repeated(schedule, count)}."
+    local_date = (_EPOCH + timedelta(seconds=low)).date()
+    return ClockChange(segment.start * 1000, local_date, "gap" if is_gap else "repeat", times, count, effect)
+
+
+def _in_gap(schedule: Schedule, segment: Segment, count: int) -> str:
+    cron = schedule.compiled()
+    slot = made_good(cron, schedule.dst, segment)
+    missing = "does not exist" if count == 1 else "do not exist"
+    if slot is None:
+        return f"{missing}, and {'does' if count == 1 else 'do'} not run"
+    local = slot + segment.offset
+    if next_local(cron, local) == local:
+        return f"{missing}; the run at {_clock(local)} stands for {'it' if count == 1 else 'them'}"
+    return f"{missing}; {'it runs' if count == 1 else 'one run for all of them comes'} at {_clock(local)} instead"
+
+
+def _repeated(schedule: Schedule, count: int) -> str:
+    both = schedule.dst == "run_both" or is_literal(schedule.compiled(), schedule.dst)
+    times = "both times" if both else "the first time only"
+    return f"comes twice, and runs {times}" if count == 1 else f"come twice, and run {times}"
+
+
+def _times(cron: Cron, local: int, count: int) -> tuple[str, ...]:
+    found: list[str] = []
+    for _ in range(min(count, MOST_TIMES)):
+        local = next_local(cron, local)
+        found.append(_clock(local))
+        local += 1
+    return tuple(found)
+
+
+def _listed(times: tuple[str, ...], count: int) -> str:
+    if count == 1:
+        return times[0]
+    if count <= _MOST_TIMES_SAID:
+        return f"{', '.join(times[: count - 1])} and {times[count - 1]}"
+    return f"{', '.join(times[:_MOST_TIMES_SAID])} and {count - _MOST_TIMES_SAID} more"
+
+
+def _clock(local: int) -> str:
+    wall = _EPOCH + timedelta(seconds=local)
+    return wall.strftime("%H:%M:%S") if wall.second else wall.strftime("%H:%M")
