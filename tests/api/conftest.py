@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from tests.api.support import Client, client_of
 from tests.support.target import Target
 
@@ -18,7 +19,7 @@ HERE = Path(__file__).parent
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.is_relative_to(HERE) and item.get_closest_marker("asyncio") is None:
+        if item.path.is_relative_to(HERE) and pytest_asyncio.is_async_test(item):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 
@@ -27,25 +28,25 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return Settings(data_dir=tmp_path_factory.mktemp("api"), outbound_allow="127.0.0.0/8", drain_seconds=0)
 
 
-@pytest.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def node(settings: Settings) -> AsyncIterator[Node]:
     async with run_node(settings) as it:
         yield it
 
 
-@pytest.fixture(loop_scope="session")
+@pytest_asyncio.fixture(loop_scope="session")
 async def api(node: Node) -> Client:
     """A team of this test's own."""
     return await client_of(node, str(uuid.uuid4()))
 
 
-@pytest.fixture(loop_scope="session")
+@pytest_asyncio.fixture(loop_scope="session")
 async def stranger(node: Node) -> Client:
     """Another team."""
     return await client_of(node, str(uuid.uuid4()))
 
 
-@pytest.fixture(loop_scope="session")
+@pytest_asyncio.fixture(loop_scope="session")
 async def target() -> AsyncIterator[Target]:
     async with Target() as it:
         yield it

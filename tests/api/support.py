@@ -8,14 +8,18 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode
 
 from zerocron.app import Node
 
-Headers = Mapping[str, str] | Iterable[tuple[str, str]]
+JOB = {"name": "a job", "schedule": "0 0 1 1 *", "url": "http://127.0.0.1:9/"}
+"""The least that makes a job. It is due in months and calls nobody."""
+
+NOWHERE = "01999b6e-0c1d-7a52-9c07-1f6d6f0a4c11"
+"""An id that nothing has."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +35,14 @@ class Answer:
         return json.loads(self.body)
 
     def problem(self, status: int, field: str | None = None) -> str:
-        """Its `detail` (or the message for the field), after making sure that it is that problem."""
+        """Its `detail`, or the message for the field, after making sure that it is a problem of that status."""
         assert self.status == status, (self.status, self.body[:500])
         assert self.headers["content-type"] == "application/problem+json"
         document = self.json
         assert document["type"] == "about:blank"
         assert document["status"] == status
         assert document["title"]
-        assert document["detail"]
+        assert document["detail"].endswith((".", "'"))
         if field is None:
             return str(document["detail"])
         messages = {fault["field"]: fault["message"] for fault in document.get("errors", [])}
@@ -60,25 +64,27 @@ class Client:
         path: str,
         document: Any = None,
         *,
-        body: bytes | Iterable[bytes] | None = None,
-        headers: Headers = (),
+        body: bytes | list[bytes] = b"",
+        headers: Mapping[str, str] | None = None,
         query: Mapping[str, Any] | None = None,
+        scheme: str = "http",
     ) -> Answer:
-        """Send JSON, or the bytes of `body` (in several messages when it is not bytes) just as they are."""
-        given = dict(headers.items() if isinstance(headers, Mapping) else headers)
+        """Send JSON, or the bytes of `body` (in several messages when they are a list) just as they are."""
+        given = {name.lower(): value for name, value in (headers or {}).items()}
         if self.key is not None:
             given.setdefault("authorization", f"Bearer {self.key}")
         if document is not None:
             body = json.dumps(document).encode()
-            given.setdefault("content-type", "application/json")
-        parts = [body or b""] if isinstance(body, (bytes, type(None))) else list(body)
-        return await send(self.application, method, path, parts, list(given.items()), query or {})
+        parts = body if isinstance(body, list) else [body]
+        path, _, text = path.partition("?")
+        scope = scope_of(method, path, text or urlencode(query or {}, quote_via=quote), given, scheme)
+        return await exchange(self.application, scope, parts)
 
     def with_key(self, key: str | None) -> Client:
         return dataclasses.replace(self, key=key)
 
     async def job(self, **fields: Any) -> dict[str, Any]:
-        """Create a job that is due in years, unless said otherwise."""
+        """Create a job; without fields one that is due in months."""
         answer = await self("POST", "/v1/jobs", JOB | fields)
         assert answer.status == 201, answer.body
         made: dict[str, Any] = answer.json
@@ -89,7 +95,27 @@ class Client:
         assert answer.status == 200, answer.body
         return answer.json
 
-    async def walk(self, path: str, limit: int, between: Callable[[], Any] | None = None) -> list[Any]:
+    async def post(self, path: str) -> Any:
+        answer = await self("POST", path)
+        assert answer.status in (200, 202), answer.body
+        return answer.json
+
+    async def runs(self, job_id: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (await self.get(f"/v1/jobs/{job_id}/runs", limit=200))["items"]
+        return found
+
+    async def run_that(self, run_id: str, *statuses: str) -> dict[str, Any]:
+        """The run, once it has one of these statuses."""
+        found: dict[str, Any] = {}
+
+        async def look() -> bool:
+            found.update(await self.get(f"/v1/runs/{run_id}"))
+            return found["status"] in statuses
+
+        await until(look, f"a run that is {statuses}")
+        return found
+
+    async def walk(self, path: str, limit: int, between: Callable[[], Awaitable[object]] | None = None) -> list[Any]:
         """All items of a list, page by page; `between` is awaited after each page."""
         items: list[Any] = []
         query: dict[str, Any] = {"limit": limit}
@@ -104,63 +130,68 @@ class Client:
                 await between()
 
 
-JOB = {"name": "a job", "schedule": "0 0 1 1 *", "url": "http://127.0.0.1:9/"}
+async def client_of(node: Node, team_id: str) -> Client:
+    """A client with a key that was made for the team."""
+    _, token = await node.keys.create(team_id, "test")
+    return Client(node.application, team_id, token.text)
 
 
-async def send(
-    application: Any,
-    method: str,
-    path: str,
-    parts: list[bytes],
-    headers: list[tuple[str, str]],
-    query: Mapping[str, Any],
-    scheme: str = "http",
-) -> Answer:
-    """One request to an ASGI application. `path` may hold percent-encoding and a query of its own."""
-    from urllib.parse import unquote
-
-    split = urlsplit(path) if not path.startswith("//") else urlsplit("").__class__("", "", path, "", "")
-    text = split.query or urlencode(query, quote_via=quote)
-    scope = {
+def scope_of(method: str, path: str, query: str, headers: Mapping[str, str], scheme: str = "http") -> dict[str, Any]:
+    """The scope of a request, as a web server makes it. `path` may be percent-encoded."""
+    return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
         "http_version": "1.1",
         "method": method,
         "scheme": scheme,
-        "path": unquote(split.path),
-        "raw_path": split.path.encode(),
-        "query_string": text.encode(),
+        "path": unquote(path),
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
         "root_path": "",
-        "headers": [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers],
+        "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()],
         "client": ("127.0.0.1", 1),
         "server": ("127.0.0.1", 80),
         "state": {},
     }
-    left = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
-    left[-1]["more_body"] = False
+
+
+async def exchange(application: Any, scope: dict[str, Any], parts: Iterable[bytes]) -> Answer:
+    """One request to an ASGI application."""
+    left = list(parts)
     start: dict[str, Any] = {}
     body = b""
 
     async def receive() -> dict[str, Any]:
         if left:
-            return left.pop(0)
+            return {"type": "http.request", "body": left.pop(0), "more_body": bool(left)}
         await asyncio.get_running_loop().create_future()
         raise AssertionError("nothing more comes")
 
     async def take(message: dict[str, Any]) -> None:
         nonlocal body
         if message["type"] == "http.response.start":
-            assert not start, "one answer"
+            assert not start, "one answer to a request"
             start.update(message)
         else:
             body += message.get("body", b"")
 
     await application(scope, receive, take)
-    names = {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}
-    return Answer(start["status"], names, body)
+    headers = {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}
+    return Answer(start["status"], headers, body)
 
 
-async def client_of(node: Node, team_id: str) -> Client:
-    """A client with a key that was made for the team."""
-    _, token = await node.keys.create(team_id, "test")
-    return Client(node.application, team_id, token.text)
+async def moment(seconds: float = 0.01) -> None:
+    """A short pause between two looks at something."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[None] = loop.create_future()
+    loop.call_later(seconds, lambda: future.done() or future.set_result(None))
+    await future
+
+
+async def until(look: Callable[[], Awaitable[bool]], what: str, seconds: float = 15) -> None:
+    """Look until it is so. Raises AssertionError, naming what was waited for, after the deadline."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    while not await look():
+        assert loop.time() < deadline, f"{what} did not come within {seconds} s"
+        await moment()

@@ -106,9 +106,7 @@ class WatchedLedger:
     async def close(self) -> None:
         await self.inner.close()
 
-    async def _watched(
-        self, call: Callable[[Transaction[T]], Awaitable[T]], transaction: Transaction[T]
-    ) -> T:
+    async def _watched(self, call: Callable[[Transaction[T]], Awaitable[T]], transaction: Transaction[T]) -> T:
         self.at_work += 1
         try:
             return await call(transaction)

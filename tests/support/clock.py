@@ -46,10 +46,11 @@ class ManualClock:
     async def wait(self, event: asyncio.Event, seconds: float) -> bool:
         if event.is_set():
             return True
-        setting = asyncio.ensure_future(event.wait())
+        setting = asyncio.create_task(event.wait())
         sleeping = self._sleeper(seconds)
+        either: list[asyncio.Future[Any]] = [setting, sleeping]
         try:
-            await asyncio.wait([setting, sleeping], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         finally:
             setting.cancel()
             sleeping.cancel()
@@ -116,8 +117,13 @@ async def moment(seconds: float = 0.002) -> None:
     """A short pause in real time, between two looks at a condition."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
-    loop.call_later(seconds, lambda: future.done() or future.set_result(None))
+    loop.call_later(seconds, _release, future)
     await future
+
+
+def _release(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 async def wait_until(condition: Callable[[], Any], what: str, seconds: float = 15.0) -> Any:
@@ -132,6 +138,7 @@ async def wait_until(condition: Callable[[], Any], what: str, seconds: float = 1
 
 async def _turn() -> None:
     """One round of the event loop."""
-    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    asyncio.get_running_loop().call_soon(future.set_result, None)
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[None] = loop.create_future()
+    loop.call_soon(_release, future)
     await future

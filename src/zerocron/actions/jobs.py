@@ -38,11 +38,13 @@ from zerocron.core.model import (
     skipped_run,
     split_execution_id,
 )
+from zerocron.core.phrases import Code as Language
 from zerocron.core.planning import left_behind
 from zerocron.core.requests import check_header, check_method, check_url
 from zerocron.core.retry import strategy_warning
-from zerocron.core.schedule import parse
+from zerocron.core.schedule import DayMatch, DstPolicy
 from zerocron.core.success import check_status_pattern
+from zerocron.core.understanding import Understood, understand
 from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
@@ -72,6 +74,10 @@ class JobSpec:
     on_lost: OnLost = OnLost.RERUN
     success: SuccessRule = field(default_factory=SuccessRule)
     tags: tuple[str, ...] = ()
+    dst: DstPolicy = "run_once"
+    day_match: DayMatch = "either"
+    language: Language | None = None
+    """Of the schedule as typed; None: whichever understands it."""
 
     @classmethod
     def of(cls, job: Job) -> JobSpec:
@@ -93,6 +99,8 @@ class JobSpec:
             on_lost=OnLost(job.on_lost),
             success=definition.success,
             tags=job.tags,
+            dst=job.schedule.dst,
+            day_match=job.schedule.day_match,
         )
 
 
@@ -385,7 +393,7 @@ def _cancel(connection: Connection, waiting: list[Run], reason: Reason, now: Ins
 
 
 def _build(spec: JobSpec, *, team_id: str, job_id: str, now: Instant) -> Job:
-    parsed = parse(spec.schedule, timezone=spec.timezone, now=now)
+    understood = _understand(spec, now)
     return Job(
         id=job_id,
         team_id=team_id,
@@ -393,7 +401,7 @@ def _build(spec: JobSpec, *, team_id: str, job_id: str, now: Instant) -> Job:
         status=JobStatus.ACTIVE,
         name=spec.name,
         schedule_text=spec.schedule,
-        schedule=parsed.schedule,
+        schedule=understood.schedule,
         definition=_definition(spec),
         overlap=spec.overlap,
         catchup=spec.catchup,
@@ -401,22 +409,25 @@ def _build(spec: JobSpec, *, team_id: str, job_id: str, now: Instant) -> Job:
         on_lost=spec.on_lost,
         notify={},
         tags=spec.tags,
-        warnings=_warnings(parsed.warnings, spec),
-        state=JobState(next_run_at=parsed.schedule.next_after(now)),
+        warnings=_warnings(understood.warnings, spec),
+        state=JobState(next_run_at=understood.schedule.next_after(now)),
         created_at=now,
         updated_at=now,
+        language=understood.language or spec.language or "en",
     )
 
 
 def _rebuild(job: Job, spec: JobSpec, before: JobSpec, *, now: Instant, after: Instant) -> Job:
     """The job with a new specification. Its cursor moves only if its schedule did."""
-    if (spec.schedule, spec.timezone) == (before.schedule, before.timezone):
+    language = spec.language or job.language
+    if _schedule_of(spec) == _schedule_of(before):
         old_strategy = strategy_warning(before.retry.backoff)
         schedule, status, state = job.schedule, job.status, job.state
         schedule_warnings = tuple(text for text in job.warnings if text != old_strategy)
     else:
-        parsed = parse(spec.schedule, timezone=spec.timezone, now=now)
-        schedule, schedule_warnings = parsed.schedule, parsed.warnings
+        understood = _understand(spec, now)
+        schedule, schedule_warnings = understood.schedule, understood.warnings
+        language = understood.language or spec.language or "en"
         status = JobStatus.PAUSED if job.status == JobStatus.PAUSED else JobStatus.ACTIVE
         next_run_at = schedule.next_after(after) if status == JobStatus.ACTIVE else None
         if next_run_at is None and status == JobStatus.ACTIVE:
@@ -438,7 +449,24 @@ def _rebuild(job: Job, spec: JobSpec, before: JobSpec, *, now: Instant, after: I
         warnings=_warnings(schedule_warnings, spec),
         state=state,
         updated_at=now,
+        language=language,
     )
+
+
+def _understand(spec: JobSpec, now: Instant) -> Understood:
+    return understand(
+        spec.schedule,
+        timezone=spec.timezone,
+        now=now,
+        language=spec.language,
+        dst=spec.dst,
+        day_match=spec.day_match,
+    )
+
+
+def _schedule_of(spec: JobSpec) -> tuple[str, ...]:
+    """What decides when a job runs: as long as it is the same, an edit leaves the cursor alone."""
+    return spec.schedule, spec.timezone, spec.dst, spec.day_match
 
 
 def _definition(spec: JobSpec) -> Definition:

@@ -11,6 +11,8 @@ from typing import Any
 
 import orjson
 
+from zerocron.api.wording import number
+
 Schema = Mapping[str, Any]
 NESTED_MAX = 3
 
@@ -152,11 +154,11 @@ def _notes(given: Schema, resolved: Schema, *, optional: bool) -> Iterator[str]:
         yield f"always `{bounds['const']}`"
     low, high = bounds.get("minimum"), bounds.get("maximum")
     if low is not None and high is not None:
-        yield f"{_number(low)} to {_number(high)}"
+        yield f"{number(low)} to {number(high)}"
     elif low is not None:
-        yield f"at least {_number(low)}"
+        yield f"at least {number(low)}"
     elif high is not None:
-        yield f"at most {_number(high)}"
+        yield f"at most {number(high)}"
     yield from _sizes(bounds)
     if given.get("default") not in (None, {}, []) and "properties" not in resolved:
         yield f"default `{_json(given['default'])}`"
@@ -171,10 +173,6 @@ def _sizes(bounds: Schema) -> Iterator[str]:
         yield f"at most {bounds['maxItems']:,} items"
     if "maxProperties" in bounds:
         yield f"at most {bounds['maxProperties']:,} members"
-
-
-def _number(value: float) -> str:
-    return f"{int(value):,}" if value == int(value) else f"{value:,}"
 
 
 def _json(value: Any) -> str:

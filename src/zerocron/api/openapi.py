@@ -85,7 +85,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         schemas.pop(unused, None)
     for schema in schemas.values():
         _tidy(schema)
-    components["schemas"] = dict(sorted(schemas.items()))
+    components["schemas"] = schemas
     renamed: dict[str, Any] = _renamed(made)
     return renamed
 
@@ -154,7 +154,7 @@ def _renamed(value: Any) -> Any:
     if isinstance(made.get("$ref"), str):
         made["$ref"] = _REF + _public_name(made["$ref"].removeprefix(_REF))
     if isinstance(made.get("schemas"), dict):
-        made["schemas"] = {_public_name(name): schema for name, schema in made["schemas"].items()}
+        made["schemas"] = dict(sorted((_public_name(name), schema) for name, schema in made["schemas"].items()))
     return made
 
 

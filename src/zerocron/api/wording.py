@@ -28,11 +28,17 @@ def worded(message: str) -> PydanticCustomError:
 def field_path(parts: Iterable[object]) -> str:
     """`retry.attempts`, `headers.X-A`, `tags.0`: shortened where a client's own names are long."""
     names = [clipped(str(part), NAME_CHARACTERS_SHOWN) for part in parts]
-    return clipped(".".join(names), PATH_CHARACTERS_SHOWN)
+    path = clipped(".".join(names), PATH_CHARACTERS_SHOWN)
+    return path.encode(errors="replace").decode()  # a name may hold half of a character
 
 
 def clipped(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def number(value: float) -> str:
+    """`86,400` rather than `86,400.0`."""
+    return f"{int(value):,}" if value == int(value) else f"{value:,}"
 
 
 def fault_of(error: Mapping[str, Any]) -> FieldError:
@@ -89,7 +95,7 @@ def _string_too_short(context: Context, _given: Any) -> str:
 
 
 def _bound(words: str, key: str) -> Callable[[Context, Any], str]:
-    return lambda context, given: f"This has to be {words} {context[key]:,}{_shown(given)}."
+    return lambda context, given: f"This has to be {words} {number(context[key])}{_shown(given)}."
 
 
 _SENTENCES: Mapping[str, Callable[[Context, Any], str]] = {

@@ -172,7 +172,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """The newest run of a job that was really executed."""
+    """The run of a job that was really executed and ended last."""
 
     id: str
     status: str
@@ -218,6 +218,8 @@ class Job:
     state: JobState
     created_at: Instant
     updated_at: Instant
+    language: str = "en"
+    """Of the schedule as typed, and so of its description."""
 
 
 @dataclass(slots=True)

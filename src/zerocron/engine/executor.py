@@ -45,7 +45,7 @@ class Executor:
         self._clock = clock
         self._metrics = metrics
         self._capacity = capacity
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[asyncio.Task[None], str] = {}  # by task: two attempts of a run may meet in passing
         self.freed = asyncio.Event()
         metrics.capacity.set(capacity)
         metrics.in_flight.set_function(lambda: len(self._tasks))
@@ -58,30 +58,29 @@ class Executor:
     @property
     def in_flight(self) -> frozenset[str]:
         """Ids of the runs being executed."""
-        return frozenset(self._tasks)
+        return frozenset(self._tasks.values())
 
     def launch(self, started: Started) -> None:
         """Execute a started run in the background."""
-        run_id = started.run.id
         task = asyncio.create_task(self._execute(started))
-        self._tasks[run_id] = task
-        task.add_done_callback(lambda _done: self._release(run_id))
+        self._tasks[task] = started.run.id
+        task.add_done_callback(self._release)
 
     async def drain(self, seconds: float) -> bool:
         """Wait for everything in flight, at most that long; whether all ended."""
         if self._tasks:
-            await asyncio.wait(self._tasks.values(), timeout=seconds)
+            await asyncio.wait(self._tasks, timeout=seconds)
         return not self._tasks
 
     async def abort(self) -> None:
         """Cancel what is in flight; its runs stay `running` in the ledger, for the take-over to settle."""
-        tasks = list(self._tasks.values())
+        tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _release(self, run_id: str) -> None:
-        self._tasks.pop(run_id, None)
+    def _release(self, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(task, None)
         self.freed.set()
 
     async def _execute(self, started: Started) -> None:

@@ -8,7 +8,6 @@ than the executor has places) and the same batch is tried again: the transaction
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections import Counter
 
 import structlog
@@ -48,6 +47,7 @@ class Finisher:
         self._waiting: list[tuple[Result, asyncio.Future[None]]] = []
         self._arrived = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._stopping = False
         self._written_at = clock.monotonic()
 
     @property
@@ -63,8 +63,9 @@ class Finisher:
         task, self._task = self._task, None
         if task is None:
             return
-        if self._waiting:
-            await asyncio.wait([future for _, future in self._waiting], timeout=RETRY_SECONDS_MAX)
+        self._stopping = True
+        self._arrived.set()
+        await asyncio.wait([task], timeout=RETRY_SECONDS_MAX)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
@@ -76,7 +77,7 @@ class Finisher:
         await future
 
     async def _write_forever(self) -> None:
-        while True:
+        while self._waiting or not self._stopping:
             await self._clock.wait(self._arrived, IDLE_SECONDS)
             self._written_at = self._clock.monotonic()
             if not self._waiting:
@@ -110,20 +111,22 @@ class Finisher:
         to the sweep, which settles its run as lost. Nothing behind it waits for ever.
         """
         delay = 0.1
-        for attempt in itertools.count(1):
+        failures = 0
+        while True:
             try:
                 await self._write(results)
                 return
             except Unavailable as error:
                 log.error("ledger_unavailable", results_waiting=len(self._waiting) + len(results), error=str(error))
             except Exception:
-                log.exception("results_not_recorded", results=len(results), attempt=attempt)
-                if len(results) == 1 and attempt == ALONE_ATTEMPTS_MAX:
+                failures += 1
+                log.exception("results_not_recorded", results=len(results), attempt=failures)
+                if len(results) == 1 and failures == ALONE_ATTEMPTS_MAX:
                     return
             self._metrics.loop_errors.labels("finisher").inc()
             await self._clock.sleep(delay)
             delay = min(delay * 2, RETRY_SECONDS_MAX)
-            if len(results) > 1:
+            if failures and len(results) > 1:
                 for result in results:
                     await self._record([result])
                 return

@@ -106,6 +106,7 @@ def _lost_settler(now: Instant) -> Callable[[Run, EngineJob], Verdict]:
 
 def _lost_execution(run: Run, now: Instant) -> Execution:
     started_at = run.attempt_started_at or run.created_at
+    finished_at = max(now, started_at)  # the clock may have been set back
     return Execution(
         run_id=run.id,
         scheduled_for=run.scheduled_for,
@@ -116,8 +117,8 @@ def _lost_execution(run: Run, now: Instant) -> Execution:
         cause=run.cause,
         status=ExecutionStatus.ERROR,
         started_at=started_at,
-        finished_at=now,
-        duration_ms=now - started_at,
+        finished_at=finished_at,
+        duration_ms=finished_at - started_at,
         error_kind="node_lost",
         error_message=LOST_MESSAGE,
     )

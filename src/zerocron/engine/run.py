@@ -94,16 +94,15 @@ class Loop:
                 self._ticking = False
                 self._finished_at = self._clock.monotonic()
                 failures = 0
+                if not self._stopping:
+                    await self._pause(seconds)
             except Exception:
                 self._ticking = False
                 failures += 1
-                seconds = min(0.1 * 2**failures, FAILURE_PAUSE_SECONDS_MAX)
+                seconds = min(0.1 * 2 ** min(failures, 10), FAILURE_PAUSE_SECONDS_MAX)
                 log.exception("tick_failed", loop=self.name, failures=failures, again_in_seconds=seconds)
                 self._metrics.loop_errors.labels(self.name).inc()
                 await self._clock.sleep(seconds)
-                continue
-            if not self._stopping:
-                await self._pause(seconds)
 
 
 class Engine:

@@ -157,6 +157,10 @@ class _Batch:
         if run.retry_at > self._now:
             self.result.put[member] = run.retry_at
             return
+        if self._slot_comes_first(job, run):
+            self.take_slots(job.id)
+            if job.state.active_run_id != run.id:
+                return
         stopped = job.status in (JobStatus.PAUSED, JobStatus.DELETED)
         plan = plan_turn(run.status, run.id, overlap=job.overlap, occupancy=self._occupancy(job), job_paused=stopped)
         seen = run_rows.seen(run)
@@ -166,10 +170,18 @@ class _Batch:
         elif plan.wait_in_queue:
             job.state.queued_run_id = run.id
         else:
-            self._end_waiting(job, run, plan.skip or plan.cancel, cancelled=plan.cancel is not None)
+            cancel = Reason.JOB_DELETED if job.status == JobStatus.DELETED else plan.cancel
+            self._end_waiting(job, run, plan.skip or cancel, cancelled=plan.cancel is not None)
         self._moved.append((run, seen))
         self._changed[job.id] = job
         self.result.drop.append(member)
+
+    def _slot_comes_first(self, job: EngineJob, run: Run) -> bool:
+        """A late node may find a retry and the next slot due together: the retry must not consume it (promise 9)."""
+        state = job.state
+        if run.status != RunStatus.RETRYING or state.active_run_id != run.id or not self._exclusive(job):
+            return False
+        return state.next_run_at is not None and state.next_run_at <= self._now
 
     def write(self, stop_point: StopPoint) -> None:
         changed = list(self._changed.values())
@@ -224,8 +236,8 @@ class _Batch:
         run.attempt_started_at = self._now
         run.started_at = run.started_at or self._now
         if self._exclusive(job):
-            if job.state.active_run_id != run.id:
-                job.state.active_since = self._now
+            if job.state.active_run_id != run.id or run.cause == Cause.NODE_LOST:
+                job.state.active_since = self._now  # slots that are due by now were so before it ran: they wait for it
             job.state.active_run_id = run.id
             self._active[run.id] = run
 

@@ -3,6 +3,9 @@
 It replays what Debian's crond does: a virtual clock follows the wall clock; when the wall clock jumps ahead by up to
 three hours, jobs at fixed times are run for the minutes that were lost; when it goes back, they wait until it has
 caught up. Jobs with a wildcard hour or minute, and all jobs with a seconds field, run whenever the wall clock matches.
+
+The other two policies, for jobs without a wildcard hour or minute: `skip` runs when a matching time is shown for the
+first time, and makes nothing good; `run_both` runs whenever the wall clock matches, and makes good what it jumped over.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
+
+from zerocron.core.schedule import DstPolicy
 
 MINUTE = timedelta(minutes=1)
 LONGEST_JUMP = timedelta(hours=3)
@@ -34,7 +39,9 @@ class Meaning:
     nth: frozenset[tuple[int, int]] = frozenset()  # (weekday, n), n = 0 for the last
     nearest: frozenset[int] = frozenset()
     both_days: bool = True
-    literal: bool = True
+    rhythm: bool = True  # minute or hour begins with `*`
+    has_seconds: bool = False
+    dst: DstPolicy = "run_once"
 
     def matches_day(self, wall: date) -> bool:
         of_month, of_week = self._of_month(wall), self._of_week(wall)
@@ -77,11 +84,18 @@ def wall_clock(zone: str, start: int, end: int, step: int) -> list[tuple[int, da
 def slots(meaning: Meaning, zone: str, start: int, end: int) -> list[int]:
     """The slots in [start, end), in UTC seconds; start is a whole minute."""
     matches = _matcher(meaning)
-    if meaning.literal:
-        step = 60 if meaning.seconds == {0} else 1
+    step = 60 if meaning.seconds == {0} else 1
+    if meaning.rhythm or (meaning.has_seconds and meaning.dst == "run_once"):
         return [t for t, wall in wall_clock(zone, start, end, step) if matches(wall)]
-    warm_up = 2 * 86_400  # the virtual clock must know what was shown before
-    return [t for t in _debian(matches, wall_clock(zone, start - warm_up, end, 60)) if t >= start]
+    warm_up = 2 * 86_400 if step == 60 else 4 * 3600  # what was shown before matters
+    clock = wall_clock(zone, start - warm_up, end, step)
+    if meaning.dst == "run_once":
+        found = _debian(matches, clock)
+    elif meaning.dst == "skip":
+        found = _first_passes(matches, clock)
+    else:
+        found = _both_passes(matches, clock, timedelta(seconds=step))
+    return [t for t in found if t >= start]
 
 
 def _matcher(meaning: Meaning) -> Callable[[datetime], bool]:
@@ -105,3 +119,29 @@ def _debian(matches: Callable[[datetime], bool], clock: list[tuple[int, datetime
         if any(matches(first + k * MINUTE) for k in range((wall - first) // MINUTE + 1)):
             yield second
         virtual = wall
+
+
+def _first_passes(matches: Callable[[datetime], bool], clock: list[tuple[int, datetime]]) -> Iterator[int]:
+    """A matching time counts when it is shown and nothing as late was shown before."""
+    latest = datetime.min  # noqa: DTZ901 - wall clocks have no zone here
+    for second, wall in clock:
+        if wall > latest:
+            latest = wall
+            if matches(wall):
+                yield second
+
+
+def _both_passes(
+    matches: Callable[[datetime], bool], clock: list[tuple[int, datetime]], step: timedelta
+) -> Iterator[int]:
+    """Every matching time that is shown, and one run in the first whole minute after a jump over others."""
+    latest = clock[0][1]
+    owed = False
+    for second, wall in clock:
+        jump = wall - latest
+        if step < jump <= LONGEST_JUMP + step:
+            owed = any(matches(latest + k * step) for k in range(1, jump // step))
+        if matches(wall) or (owed and wall.second == 0):
+            yield second
+        owed = owed and wall.second != 0
+        latest = max(latest, wall)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from tests.core.schedule.oracle import Meaning
 
 from zerocron.core.errors import Invalid
-from zerocron.core.schedule import Parsed, parse
+from zerocron.core.schedule import DayMatch, DstPolicy, Parsed, parse
 
 Term = tuple[str, frozenset[int]]
 
@@ -118,10 +119,15 @@ ANY_DAY: Term = ("*", frozenset(range(1, 32)))
 ANY_WEEKDAY: Term = ("*", frozenset(range(8)))
 
 
-def attempt(text: str, timezone: str, now: int) -> Parsed | Invalid:
+POLICIES: st.SearchStrategy[DstPolicy] = st.sampled_from(["run_once", "skip", "run_both"])
+
+
+def attempt(
+    text: str, timezone: str, now: int, *, dst: DstPolicy = "run_once", day_match: DayMatch = "either"
+) -> Parsed | Invalid:
     """What the product makes of a text; anything but these two outcomes is a failure of the test that asked."""
     try:
-        return parse(text, timezone=timezone, now=now)
+        return parse(text, timezone=timezone, now=now, dst=dst, day_match=day_match)
     except Invalid as refusal:
         return refusal
 
@@ -171,5 +177,34 @@ def meanings(draw: st.DrawFn, *, with_seconds: bool = False) -> Meaning:
         nth=nth,
         nearest=nearest,
         both_days=day_text.startswith("*") or weekday_text.startswith("*"),
-        literal=with_seconds or minute[0].startswith("*") or hour[0].startswith("*"),
+        rhythm=minute[0].startswith("*") or hour[0].startswith("*"),
+        has_seconds=with_seconds,
     )
+
+
+@st.composite
+def fixed_times(draw: st.DrawFn, *, with_seconds: bool = False) -> Meaning:
+    """At a few times of every day, mostly in the small hours: the schedules that clock changes are about."""
+    minutes = draw(st.frozensets(st.sampled_from([0, 1, 15, 30, 45, 59]), min_size=1, max_size=4))
+    hours = draw(st.frozensets(st.sampled_from([0, 0, 1, 2, 2, 3, 4, 12, 21, 22, 23]), min_size=1, max_size=4))
+    seconds = draw(st.frozensets(st.sampled_from([0, 30, 59]), min_size=1)) if with_seconds else frozenset({0})
+    fields = [minutes, hours] if not with_seconds else [seconds, minutes, hours]
+    return Meaning(
+        text=" ".join([*(",".join(map(str, sorted(values))) for values in fields), "* * *"]),
+        seconds=seconds,
+        minutes=minutes,
+        hours=hours,
+        days=ANY_DAY[1],
+        months=frozenset(range(1, 13)),
+        weekdays=frozenset(range(7)),
+        rhythm=False,
+        has_seconds=with_seconds,
+    )
+
+
+@st.composite
+def asked(draw: st.DrawFn, meaning: Meaning) -> tuple[Meaning, DayMatch]:
+    """The meaning under a policy for clock changes and a rule for the day fields, drawn."""
+    day_match: DayMatch = draw(st.sampled_from(["either", "either", "both"]))
+    meaning = replace(meaning, dst=draw(POLICIES), both_days=meaning.both_days or day_match == "both")
+    return meaning, day_match

@@ -11,10 +11,10 @@ from cronsim import CronSim, CronSimError
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 from tests.core.schedule.oracle import Meaning, slots
-from tests.core.schedule.strategies import ODD_TIMES, attempt, meanings
+from tests.core.schedule.strategies import ODD_TIMES, asked, attempt, fixed_times, meanings
 
 from zerocron.core.errors import Invalid
-from zerocron.core.schedule import Schedule
+from zerocron.core.schedule import DayMatch, DstPolicy, Schedule
 
 HOUR = 3_600
 DAY = 86_400
@@ -24,8 +24,8 @@ INSTANTS = st.one_of(st.integers(0, 30 * 60), st.integers(0, 120).map(lambda qua
 NOW = int(datetime(2026, 11, 29, tzinfo=UTC).timestamp()) * 1000
 
 
-def cron(text: str, zone: str = "UTC") -> Schedule:
-    return Schedule("cron", " ".join(text.upper().split()), None, None, zone)
+def cron(text: str, zone: str = "UTC", *, dst: DstPolicy = "run_once", day_match: DayMatch = "either") -> Schedule:
+    return Schedule("cron", " ".join(text.upper().split()), None, None, zone, dst, day_match)
 
 
 def steps(schedule: Schedule, after: int, until: int) -> list[int]:
@@ -40,22 +40,25 @@ def steps(schedule: Schedule, after: int, until: int) -> list[int]:
     return found
 
 
-def compiled(meaning: Meaning, zone: str, now: int) -> Schedule:
+def compiled(meaning: Meaning, zone: str, now: int, day_match: DayMatch = "either") -> Schedule:
     """The schedule as the product reads it; expressions that never fire are none."""
-    outcome = attempt(meaning.text, zone, now)
+    outcome = attempt(meaning.text, zone, now, dst=meaning.dst, day_match=day_match)
     if isinstance(outcome, Invalid):
         assert "never fire" in outcome.message
         reject()
     return outcome.schedule
 
 
-@settings(max_examples=200, deadline=None)
-@given(meanings(), st.sampled_from(ODD_TIMES), INSTANTS)
-def test_minutes_match_a_search_of_every_minute(meaning: Meaning, odd: tuple[str, int], later: int) -> None:
-    """Across every kind of clock change: gaps, folds, half hours, missing midnights, missing days."""
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(meanings(), fixed_times()).flatmap(asked), st.sampled_from(ODD_TIMES), INSTANTS)
+def test_minutes_match_a_search_of_every_minute(
+    asked_for: tuple[Meaning, DayMatch], odd: tuple[str, int], later: int
+) -> None:
+    """Across every kind of clock change (gaps, folds, half hours, missing midnights, missing days) and policy."""
+    meaning, day_match = asked_for
     zone, start = odd
     end = start + 3 * DAY
-    schedule = compiled(meaning, zone, start * 1000)
+    schedule = compiled(meaning, zone, start * 1000, day_match)
     wanted = [second * 1000 for second in slots(meaning, zone, start, end)]
     after, until = start * 1000 - 1, end * 1000 - 1
     assert schedule.latest_between(after, until, 10_000) == wanted
@@ -71,13 +74,20 @@ def test_minutes_match_a_search_of_every_minute(meaning: Meaning, odd: tuple[str
         assert schedule.next_after(middle) == rest[0]
 
 
-@settings(max_examples=60, deadline=None)
-@given(meanings(with_seconds=True), st.sampled_from(ODD_TIMES), st.integers(4, 20))
-def test_seconds_match_a_search_of_every_second(meaning: Meaning, odd: tuple[str, int], hours: int) -> None:
+@settings(max_examples=100, deadline=None)
+@given(
+    st.one_of(meanings(with_seconds=True), fixed_times(with_seconds=True)).flatmap(asked),
+    st.sampled_from(ODD_TIMES),
+    st.integers(4, 20),
+)
+def test_seconds_match_a_search_of_every_second(
+    asked_for: tuple[Meaning, DayMatch], odd: tuple[str, int], hours: int
+) -> None:
+    meaning, day_match = asked_for
     zone, start = odd
     start += hours // 4 * 4 * HOUR
     end = start + 4 * HOUR
-    schedule = compiled(meaning, zone, start * 1000)
+    schedule = compiled(meaning, zone, start * 1000, day_match)
     wanted = [second * 1000 for second in slots(meaning, zone, start, end)]
     after, until = start * 1000 - 1, end * 1000 - 1
     assert schedule.latest_between(after, until, 20_000) == wanted
@@ -126,18 +136,19 @@ def test_cronsim_agrees_where_it_is_right(meaning: Meaning, day: int) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(
-    meanings(),
+    meanings().flatmap(asked),
     st.sampled_from(ODD_TIMES),
     st.integers(-40 * DAY * 1000, 40 * DAY * 1000),
     st.integers(0, 10 * DAY * 1000),
     st.integers(0, 200),
 )
 def test_next_count_and_latest_tell_one_story(
-    meaning: Meaning, odd: tuple[str, int], shift: int, length: int, limit: int
+    asked_for: tuple[Meaning, DayMatch], odd: tuple[str, int], shift: int, length: int, limit: int
 ) -> None:
+    meaning, day_match = asked_for
     zone, start = odd
     after = start * 1000 + shift
-    schedule = compiled(meaning, zone, after)
+    schedule = compiled(meaning, zone, after, day_match)
     until = after + length
     count = schedule.count_between(after, until)
     if count > 500:

@@ -19,12 +19,29 @@ To add a phrase: one row with examples in one table. To add a language: one file
 """
 
 from zerocron.core.phrases.api import (
+    LANGUAGES,
     NotUnderstood,
     Reading,
+    describe_correction,
     describe_cron,
     describe_instant,
     describe_interval,
     read,
+    speech,
 )
+from zerocron.core.phrases.fields import looks_like_cron
+from zerocron.core.phrases.language import Code
 
-__all__ = ["NotUnderstood", "Reading", "describe_cron", "describe_instant", "describe_interval", "read"]
+__all__ = [
+    "LANGUAGES",
+    "Code",
+    "NotUnderstood",
+    "Reading",
+    "describe_correction",
+    "describe_cron",
+    "describe_instant",
+    "describe_interval",
+    "looks_like_cron",
+    "read",
+    "speech",
+]

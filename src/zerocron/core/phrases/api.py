@@ -13,7 +13,8 @@ from itertools import pairwise
 from typing import Any, Final
 
 from zerocron.core.errors import Invalid
-from zerocron.core.schedule import check_timezone
+from zerocron.core.schedule import DayMatch, check_timezone
+from zerocron.core.schedule.cron_parse import compile_cron
 
 from . import describe, fields, typos
 from .draft import Idea, Instant, Interval, Raw, Refused
@@ -22,7 +23,7 @@ from .es import ES
 from .fields import Fields
 from .fr import FR
 from .grammar import Scan
-from .language import Code, Language
+from .language import Code, Language, Speech
 from .meaning import flat
 from .plan import Plan, plan
 from .tokens import Token, Unreadable, tokenize
@@ -47,9 +48,12 @@ class Reading:
 class NotUnderstood(Invalid):
     """The phrase is no schedule: the message says why, the suggestions come near and can be read."""
 
-    def __init__(self, message: str, *, suggestions: Sequence[str] = (), reason: str = "") -> None:
+    def __init__(
+        self, message: str, *, suggestions: Sequence[str] = (), reason: str = "", language: Code = "en"
+    ) -> None:
         super().__init__(message, field="schedule", suggestions=suggestions)
         self.reason = reason
+        self.language: Code = language
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +90,36 @@ def read(text: str, *, language: str | None = None, timezone: str = "UTC", now: 
     return _reading(chosen[0], plans[0])
 
 
-def describe_cron(cron: str, language: str) -> str | None:
-    """Words for what an expression means; None when words cannot say it exactly."""
-    parsed = fields.parse(cron)
-    return None if parsed is None else describe.cron_words(parsed, _speaker(language).speech)
+def describe_cron(cron: str, language: str, *, day_match: DayMatch = "either") -> str | None:
+    """Words for what an expression means; None when words cannot say it exactly, or when it is not one.
+
+    They say the times of the day and the days; what a change of the clocks does to them is not said.
+    """
+    try:
+        meant = fields.of_cron(compile_cron(cron, day_match))
+    except Invalid:
+        return None
+    return None if meant is None else describe.cron_words(meant, speech(language))
 
 
 def describe_interval(every_ms: int, language: str) -> str:
     """Words for an interval."""
-    return describe.interval_words(every_ms, _speaker(language).speech)
+    return describe.interval_words(every_ms, speech(language))
 
 
 def describe_instant(at: int, timezone: str, language: str) -> str:
     """Words for one instant, on the clocks of the zone."""
-    return describe.instant_words(at, timezone, _speaker(language).speech)
+    return describe.instant_words(at, timezone, speech(language))
+
+
+def describe_correction(typed: str, meant: str, language: str) -> str:
+    """The note that shows a corrected slip."""
+    return LANGUAGES.get(language, EN).notes["corrected"].format(typed, meant)
+
+
+def speech(language: str) -> Speech:
+    """The words of a language, of English for one without a table."""
+    return LANGUAGES.get(language, EN).speech
 
 
 def _all_refused(attempts: list[_Attempt]) -> NotUnderstood:
@@ -125,10 +145,6 @@ def _tables(language: str | None) -> list[Language]:
     if language not in LANGUAGES:
         raise _not_understood(EN, Refused("unknown_language"))
     return [LANGUAGES[language]]
-
-
-def _speaker(language: str) -> Language:
-    return LANGUAGES.get(language, EN)
 
 
 def _known_zone(timezone: str, table: Language) -> str:
@@ -244,7 +260,7 @@ def _not_understood(table: Language, refused: Refused) -> NotUnderstood:
     detail = refused.zone if refused.reason == "zone_abbreviation" else refused.detail
     message = table.messages[refused.reason].format(detail)
     unique = tuple(dict.fromkeys(suggestions)) or table.examples
-    return NotUnderstood(message, suggestions=unique[:_MOST_SUGGESTIONS], reason=refused.reason)
+    return NotUnderstood(message, suggestions=unique[:_MOST_SUGGESTIONS], reason=refused.reason, language=table.code)
 
 
 def _idea(table: Language, idea: Idea, zone: str | None) -> str | None:

@@ -494,6 +494,7 @@ NOTES: Final = {
     "short_months": "Months without a day {} are skipped.",
     "leap_day": "29 February comes in leap years only.",
     "comes_twice": "The clocks of {} show this time twice that day: the first is used.",
+    "corrected": "Read '{}' as '{}'.",
 }
 # fmt: on
 
@@ -545,5 +546,7 @@ EN: Final = language(
         instant="{} {} ({})",
         workdays=("every weekday", "on weekdays"),
         instant_date="on {day} {month} {year}",
+        counted_from="{}, counted from {}",
+        both_days="{}, on days that both day fields match",
     ),
 )

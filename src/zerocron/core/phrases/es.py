@@ -430,6 +430,7 @@ NOTES: Final = {
     "short_months": "Se saltan los meses sin día {}.",
     "leap_day": "El 29 de febrero solo viene en años bisiestos.",
     "comes_twice": "Los relojes de {} muestran esa hora dos veces ese día: se usa la primera.",
+    "corrected": "«{}» se lee como «{}».",
 }
 # fmt: on
 
@@ -480,6 +481,8 @@ ES: Final = language(
         hour_minute="{}:{:02}",
         instant="{} {} ({})",
         instant_date="el {day} de {month} de {year}",
+        counted_from="{}, a contar desde {}",
+        both_days="{}, los días en que valen los dos campos de día",
         long_days=(8, 15),
         decimal_mark=",",
     ),

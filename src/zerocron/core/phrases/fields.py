@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from zerocron.core.schedule.cron_parse import Cron
+
 ALL_MINUTES: Final = frozenset(range(60))
 ALL_HOURS: Final = frozenset(range(24))
 ALL_DAYS: Final = frozenset(range(1, 32))
@@ -36,7 +38,8 @@ _NICKNAMES: Final = {
     "@hourly": "0 * * * *",
 }
 _ATOM: Final = rf"(?:[\d*?,/#LW-]|{'|'.join([*_MONTHS, *_WEEKDAYS])})+"
-_LOOKS_LIKE_CRON: Final = re.compile(rf"@\w+|{_ATOM}(?:\s+{_ATOM}){{4,6}}", re.IGNORECASE)
+# The first field is a minute or a second: "mon, tue, wed, thu, fri" is a phrase.
+_LOOKS_LIKE_CRON: Final = re.compile(rf"@\w+|(?=\S*[\d*?]){_ATOM}(?:\s+{_ATOM}){{4,6}}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,24 @@ def parse(expression: str) -> Fields | None:
         return None
     wild = parts[1].startswith("*") or parts[2].startswith("*")
     return Fields(seconds, minutes, hours, dates, months, week[0], week[1], wild)
+
+
+def of_cron(cron: Cron) -> Fields | None:
+    """The sets of an expression compiled by core/schedule; None for what these sets cannot hold (years, `15W`)."""
+    days, nearest, last_day, last_weekday = cron.of_month
+    if nearest or cron.years is not None:
+        return None
+    dates, weekdays = ALL_DAYS, ALL_WEEKDAYS
+    nth: frozenset[tuple[int, int]] = frozenset()
+    if len(days) < len(ALL_DAYS):
+        dates = frozenset([*days, *[LAST] * last_day, *[LAST_WEEKDAY] * last_weekday])
+    if len(cron.of_week.days) < len(ALL_WEEKDAYS):
+        weekdays = frozenset(cron.of_week.days)
+        nth = frozenset((day, n or LAST) for day, n in cron.of_week.nth)
+    if cron.either_day and (dates == ALL_DAYS or weekdays == ALL_WEEKDAYS):  # `0 9 1-31 * 1`: either is every day
+        dates, weekdays, nth = ALL_DAYS, ALL_WEEKDAYS, frozenset()
+    times = frozenset(cron.seconds), frozenset(cron.minutes), frozenset(cron.hours)
+    return Fields(*times, dates, frozenset(cron.months), weekdays, nth, cron.rhythm)
 
 
 def write(fields: Fields) -> str:
@@ -170,8 +191,10 @@ def _week(text: str) -> tuple[frozenset[int], frozenset[tuple[int, int]]] | None
 
 
 def _weekday_item(item: str) -> frozenset[int] | None:
-    """7 is Sunday too: `5-7` wraps to `5-0`, and only `0-7` is the whole week twice named."""
+    """7 is Sunday too: `5-7` wraps to `5-0`, `5/2` runs up to 7, and only `0-7` is the whole week twice named."""
     body, slash, step = item.partition("/")
+    if slash and body != "*" and "-" not in body:
+        body += "-7"
     body = "*" if body == "0-7" else body.replace("7", "0")
     return _plain(body + slash + step, 0, 6, _WEEKDAYS)
 

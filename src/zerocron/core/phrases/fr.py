@@ -429,6 +429,7 @@ NOTES: Final = {
     "short_months": "Les mois sans jour {} sont sautés.",
     "leap_day": "Le 29 février ne vient que les années bissextiles.",
     "comes_twice": "À {}, cette heure vient deux fois ce jour-là : la première est prise.",
+    "corrected": "« {} » est lu comme « {} ».",
 }
 # fmt: on
 
@@ -480,6 +481,8 @@ FR: Final = language(
         hour_minute="{}h{:02}",
         instant="{} {} ({})",
         instant_date="le {day} {month} {year}",
+        counted_from="{}, à compter de {}",
+        both_days="{}, les jours où les deux champs de jour conviennent",
         first_day="1er",
         long_days=(8, 15),
         decimal_mark=",",

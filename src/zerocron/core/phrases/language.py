@@ -51,6 +51,8 @@ class Speech:
     hour_minute: str
     instant: str  # "on {date} {at} ({zone})"
     instant_date: str
+    counted_from: str  # "{interval}, counted from {instant}", for an interval whose words alone would be read as cron
+    both_days: str  # "{expression}, on days that both day fields match"
     first_day: str = "1"
     workdays: tuple[str, str] = ("", "")  # Monday to Friday, leading and behind a rhythm, where there is a clear word
     of_vowel: str = ""  # of_months before a vowel, where it changes

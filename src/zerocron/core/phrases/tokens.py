@@ -14,7 +14,9 @@ from typing import Final
 
 MAX_LENGTH: Final = 500  # characters; the longest sensible phrase has about 150
 
-ZONE_AREAS: Final = "africa|america|antarctica|arctic|asia|atlantic|australia|europe|indian|pacific|etc|us"
+ZONE_AREAS: Final = (
+    "africa|america|antarctica|arctic|asia|atlantic|australia|europe|indian|pacific|etc|us|brazil|canada|chile|mexico"
+)
 
 _TOKEN = re.compile(
     rf"""

@@ -19,13 +19,14 @@ Clock changes are decided in `_part` alone, by the schedule's policy:
     skip         does not run                               the first pass only
     run_both     one run in the first whole minute after    both passes
 
-However many times a gap swallows, one run makes them good, and a slot of that very minute is that run. A gap of more than
-three hours (a day struck off the calendar, as in Samoa in 2011) is a correction of the calendar: nothing is made good.
+However many times a gap swallows, one run makes them good, and a slot of that very minute is that run. A gap of more
+than three hours (a day struck off the calendar, as in Samoa in 2011) is a correction of the calendar: nothing is made
+good.
 
-Two kinds of cron are *literal* instead: they fire whenever the wall clock shows a matching time, so not in a gap, and in
-both passes. A rhythm (minute or hour begins with `*`) is literal under every policy: every 15 minutes stays every 15
-minutes. A fixed time with a second field is literal under `run_once`, which is crond's policy and crond has no seconds;
-whoever chooses another policy gets it.
+Two kinds of cron are *literal* instead: they fire whenever the wall clock shows a matching time, so not in a gap, and
+in both passes. A rhythm (minute or hour begins with `*`) is literal under every policy: every 15 minutes stays every
+15 minutes. A fixed time with a second field is literal under `run_once`, which is crond's policy, and crond has no
+seconds; whoever chooses another policy gets it.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ EXAMPLES = ("0 9 * * MON-FRI", "*/15 * * * *", "every 90 minutes", "in 20 minute
 LAST = 0  # as the n of an nth weekday: the last one of its month
 
 DayMatch = Literal["either", "both"]
-"""Which day fields must match where day of month and day of week are both restricted; "either" is Debian cron's rule."""
+"""Which day fields must match where day of month and weekday are both restricted; "either" is Debian cron's rule."""
 
 
 class DaysOfMonth(NamedTuple):

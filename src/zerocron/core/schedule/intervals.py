@@ -103,6 +103,11 @@ def _refuse_go_length(text: str) -> None:
     )
 
 
+def looks_like_moment(text: str) -> bool:
+    """Whether a person wrote an ISO 8601 date, with or without a time: right or wrong."""
+    return _INSTANT.fullmatch(" ".join(text.lower().split())) is not None
+
+
 def read_moment(text: str, zone: str) -> Moment | None:
     """The instant a lower-case ISO 8601 date-time means; None when the text does not look like one."""
     match = _INSTANT.fullmatch(text)

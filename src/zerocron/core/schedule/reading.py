@@ -46,7 +46,9 @@ def parse(
     try:
         reading = _read(text, timezone, dst, day_match)
     except Invalid as refusal:
-        meant = (Schedule("cron", cron.text, None, None, timezone, dst, day_match) for cron in repaired(text, day_match))
+        meant = (
+            Schedule("cron", cron.text, None, None, timezone, dst, day_match) for cron in repaired(text, day_match)
+        )
         likely = [str(schedule.cron) for schedule in meant if schedule.next_after(now) is not None]
         raise Invalid(refusal.message, field="schedule", suggestions=likely or refusal.suggestions) from None
     if isinstance(reading, Parsed):
@@ -86,8 +88,8 @@ def _clock_warnings(cron: Cron, timezone: str, dst: DstPolicy) -> Iterator[str]:
         return
     if dst != "run_once":
         yield (
-            "The policy for clock changes has no effect here: a schedule whose minute or hour begins with * follows the "
-            "wall clock, through both passes of a repeated hour."
+            "The policy for clock changes has no effect here: a schedule whose minute or hour begins with * follows "
+            "the wall clock, through both passes of a repeated hour."
         )
     elif cron.has_seconds and len(cron.hours) < 24:
         yield (

@@ -37,7 +37,7 @@ def repaired(text: str, day_match: DayMatch = "either") -> tuple[Cron, ...]:
 
 def _candidates(text: str) -> Iterator[str]:
     for line in text.splitlines()[:5]:
-        cleaned = _visible(line)
+        cleaned = visible(line)
         if not cleaned.isascii():
             continue
         words = cleaned.split()[:_MOST_WORDS]
@@ -51,7 +51,7 @@ def _candidates(text: str) -> Iterator[str]:
             yield " ".join(words[:5])
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """The text without invisible characters, and with the plain form of look-alikes."""
     plain = unicodedata.normalize("NFKC", text.translate(_LOOK_ALIKES))
     return "".join(" " if c == "\t" else c for c in plain if c == "\t" or unicodedata.category(c) not in _INVISIBLE)

@@ -147,6 +147,15 @@ def check_timezone(name: str) -> str:
     raise Invalid(f"There is no time zone {_shown(name)}. {hint}", field="timezone", suggestions=suggestions)
 
 
+def same_clocks(one: str, other: str) -> bool:
+    """Whether two names are of one zone: Asia/Calcutta is Asia/Kolkata."""
+    return one == other or _data(one) == _data(other)
+
+
+def _data(name: str) -> bytes:
+    return resources.files("tzdata").joinpath("zoneinfo", *check_timezone(name).split("/")).read_bytes()
+
+
 @lru_cache(maxsize=1)
 def _names() -> frozenset[str]:
     listed = resources.files("tzdata").joinpath("zones").read_text(encoding="ascii").split()

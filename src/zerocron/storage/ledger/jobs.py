@@ -61,6 +61,8 @@ _SCHEDULE: tuple[Column[Any], ...] = (
     jobs.c.schedule_every_ms,
     jobs.c.schedule_at,
     jobs.c.timezone,
+    jobs.c.schedule_dst,
+    jobs.c.schedule_day_match,
 )
 _STATE: tuple[Column[Any], ...] = (
     jobs.c.next_run_at,
@@ -91,6 +93,7 @@ _OWN: tuple[Column[Any], ...] = (
     jobs.c.notify,
     jobs.c.tags,
     jobs.c.warnings,
+    jobs.c.language,
     jobs.c.created_at,
     jobs.c.updated_at,
 )
@@ -317,6 +320,8 @@ def _insert_version(connection: Connection, job: Job) -> None:
                     "every_ms": schedule.every_ms,
                     "at": schedule.at,
                     "timezone": schedule.timezone,
+                    "dst": schedule.dst,
+                    "day_match": schedule.day_match,
                     "overlap": job.overlap,
                     "catchup": job.catchup,
                     "catchup_window_seconds": job.catchup_window_seconds,
@@ -342,6 +347,9 @@ def _user_values(job: Job) -> dict[str, Any]:
         "schedule_every_ms": schedule.every_ms,
         "schedule_at": schedule.at,
         "timezone": schedule.timezone,
+        "schedule_dst": schedule.dst,
+        "schedule_day_match": schedule.day_match,
+        "language": job.language,
         "method": definition.method,
         "url": definition.url,
         "headers": orjson.dumps(definition.headers).decode(),
@@ -396,9 +404,8 @@ def _job(row: Sequence[Any]) -> Job:
     own, rest = row[:_N_OWN], row[_N_OWN:]
     schedule, rest = rest[:_N_SCHEDULE], rest[_N_SCHEDULE:]
     definition, state = rest[:_N_DEFINITION], rest[_N_DEFINITION:]
-    job_id, team_id, version, status, name, text, overlap, catchup, window, on_lost, notify, tags, warnings, *times = (
-        own
-    )
+    job_id, team_id, version, status, name, text, overlap, catchup, window, on_lost, *own = own
+    notify, tags, warnings, language, created_at, updated_at = own
     return Job(
         id=job_id,
         team_id=team_id,
@@ -416,8 +423,9 @@ def _job(row: Sequence[Any]) -> Job:
         tags=tuple(orjson.loads(tags)),
         warnings=tuple(orjson.loads(warnings)),
         state=_state(state),
-        created_at=times[0],
-        updated_at=times[1],
+        created_at=created_at,
+        updated_at=updated_at,
+        language=language,
     )
 
 
