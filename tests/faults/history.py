@@ -119,8 +119,8 @@ class History:
 
     @cached_property
     def down(self) -> list[Window]:
-        """When nothing could start: no process, or a stopped one."""
-        return merged((fault.since, fault.until) for fault in self.faults if fault.kind != "ledger")
+        """When nothing could start: no process, a stopped one, or no ledger (with the time to come round, R)."""
+        return merged((fault.since, fault.until) for fault in self.faults)
 
     def version(self, job_id: str, number: int) -> Version | None:
         return next((version for version in self.versions.get(job_id, []) if version.number == number), None)

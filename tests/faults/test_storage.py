@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from tests.faults.checker import Violation, violations
 from tests.faults.history import load
 from tests.faults.virtual import (
@@ -176,6 +177,14 @@ def _play(template: Path, folder: Path, outage: Outage | None) -> tuple[FaultyLe
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         ledger = runner.run(stage.run())
     return ledger, stage.verdict()
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """A thousand failures with their tracebacks are told to nobody: rendering them takes longer than the journeys."""
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory(), processors=[lambda *_: ""])
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture

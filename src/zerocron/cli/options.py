@@ -85,7 +85,7 @@ NewSchedule = Annotated[
     typer.Option(
         "--schedule",
         metavar="TEXT",
-        help="Cron ('0 9 * * 1-5'), an interval ('every 90 minutes') or one time ('2027-01-01 09:00').",
+        help="In words ('every weekday at 9am', 'in 20 minutes'; English, French or Spanish) or cron ('0 9 * * 1-5').",
         rich_help_panel=_WHEN,
         show_default=False,
     ),
@@ -105,6 +105,26 @@ Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="What it c
 Timezone = Annotated[
     str | None,
     typer.Option("--timezone", "--tz", metavar="ZONE", help="Such as Europe/Paris.  (UTC)", rich_help_panel=_WHEN),
+]
+Language = Annotated[
+    Literal["en", "fr", "es"] | None,
+    typer.Option(
+        "--language",
+        help="Of the schedule, where it could be read in more than one; else it is found.",
+        rich_help_panel=_WHEN,
+    ),
+]
+Dst = Annotated[
+    Literal["run_once", "skip", "run_both"] | None,
+    typer.Option(
+        "--dst", help="A fixed time that a change of the clocks skips or repeats.  (run_once)", rich_help_panel=_WHEN
+    ),
+]
+DayMatch = Annotated[
+    Literal["either", "both"] | None,
+    typer.Option(
+        "--day-match", help="Where day of month and day of week are both given.  (either)", rich_help_panel=_WHEN
+    ),
 ]
 Catchup = Annotated[
     Literal["latest", "all", "none"] | None,
@@ -203,6 +223,9 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "schedule": ("schedule",),
     "url": ("url",),
     "timezone": ("timezone",),
+    "language": ("language",),
+    "dst": ("dst",),
+    "day_match": ("day_match",),
     "method": ("method",),
     "header": ("headers",),
     "body": ("body",),

@@ -13,21 +13,26 @@ from zerocron.cli.show import print_json, print_table, say, table
 from zerocron.clock import SystemClock
 from zerocron.core.errors import Invalid
 from zerocron.core.instants import from_rfc3339, to_rfc3339
-from zerocron.core.schedule import Schedule, parse
+from zerocron.core.schedule import Schedule, clock_changes
+from zerocron.core.understanding import describe, understand
 
 COUNT_MAX = 100
-EXAMPLE = "Example: 0cron preview '0 9 * * 1-5' --tz Europe/Paris"
+CHANGES_SHOWN = 4
+EXAMPLE = "Example: 0cron preview 'every weekday at 9am' --tz Europe/Paris"
 
 
 def preview(
     schedule: Annotated[
         str,
         typer.Argument(
-            metavar="SCHEDULE", help="Cron, an interval or one time; in quotes, as it has blanks.", show_default=False
+            metavar="SCHEDULE", help="In words or as cron; in quotes, as it has blanks.", show_default=False
         ),
     ],
     timezone: Annotated[str, typer.Option("--timezone", "--tz", metavar="ZONE", help="Such as Europe/Paris.")] = "UTC",
-    count: Annotated[int, typer.Option("--count", "-n", metavar="N", min=1, max=COUNT_MAX, help="So many times.")] = 5,
+    count: Annotated[int, typer.Option("--count", "-n", metavar="N", min=1, max=COUNT_MAX, help="So many times.")] = 10,
+    language: o.Language = None,
+    dst: o.Dst = None,
+    day_match: o.DayMatch = None,
     after: Annotated[
         str | None,
         typer.Option("--after", metavar="INSTANT", help="Such as 2027-01-01T09:00:00Z.", show_default="now"),
@@ -37,30 +42,49 @@ def preview(
     """Show what a schedule means and when it would run. Needs no server."""
     now = SystemClock().now()
     start = now if after is None else _instant(after)
-    parsed = parse(schedule, timezone=timezone, now=start)
-    found = _next(parsed.schedule, start, count)
+    understood = understand(
+        schedule,
+        timezone=timezone,
+        now=start,
+        language=language,
+        dst=dst or "run_once",
+        day_match=day_match or "either",
+    )
+    meant = understood.schedule
+    spoken = understood.language or language or "en"
+    description = describe(meant, spoken)
+    changes = clock_changes(meant, after=start)
+    found = _next(meant, start, count)
     if as_json:
         print_json(
             {
-                "kind": parsed.schedule.kind,
-                "schedule_cron": parsed.schedule.cron,
-                "timezone": parsed.schedule.timezone,
-                "description": parsed.schedule.describe(),
+                "kind": meant.kind,
+                "schedule_cron": meant.cron,
+                "timezone": meant.timezone,
+                "language": spoken,
+                "description": description,
                 "next": [to_rfc3339(at) for at in found],
-                "warnings": list(parsed.warnings),
+                "warnings": list(understood.warnings),
+                "clock_changes": [
+                    {"at": to_rfc3339(change.at), "kind": change.kind, "effect": change.effect} for change in changes
+                ],
             }
         )
         return
-    description = parsed.schedule.describe()
     say(description[:1].upper() + description[1:], style="bold")
-    if parsed.schedule.cron is not None and parsed.schedule.cron != schedule:
-        say(f"As cron: {parsed.schedule.cron}")
-    for warning in parsed.warnings:
+    if meant.cron is not None and meant.cron != schedule:
+        say(f"As cron: {meant.cron}")
+    for warning in understood.warnings:
         say(f"warning: {warning}", style="yellow")
     say()
-    _print_times(found, parsed.schedule.timezone, now)
+    _print_times(found, meant.timezone, now)
     if len(found) < count:
         say("Then never again.")
+    if changes:
+        say()
+        say("When the clocks change:")
+        for change in changes[:CHANGES_SHOWN]:
+            say(f"  {change.local_date:%a %Y-%m-%d}  {change.effect}")
 
 
 def _instant(text: str) -> int:
