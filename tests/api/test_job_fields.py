@@ -28,7 +28,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"schedule": "2001-01-01 09:00"}, "schedule", "is in the past"),
     ({"schedule": "* * * *"}, "schedule", ""),
     ({"schedule": "61 * * * *"}, "schedule", ""),
-    ({"schedule": "* * * * *\n* * * * *"}, "schedule", "one line"),
+    ({"schedule": "* * * * *\n* * * * *"}, "schedule", "line"),
     ({"schedule": 60}, "schedule", "This has to be text; this is 60."),
     # timezone
     ({"timezone": "Mars/Olympus"}, "timezone", "There is no time zone 'Mars/Olympus'."),

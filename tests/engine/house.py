@@ -115,7 +115,7 @@ class WatchedLedger:
 
 
 class House:
-    """An engine over a ledger in a folder; a second one over the same folder is the next process."""
+    """An engine over the ledger of a folder."""
 
     def __init__(
         self, folder: Path, *, now: Instant = NOON, capacity: int = 50, timetable: Timetable | None = None
@@ -164,6 +164,24 @@ class House:
         while not stopping.done():
             await self.clock.advance(0.05)
         await stopping
+
+    async def crash(self) -> None:
+        """The process is killed: nothing is recorded, settled or closed any more."""
+        engine, executor = self.engine, self.engine.executor
+        tasks = [*executor._tasks, engine._finisher._task, *(loop._task for loop in engine.loops)]
+        alive = [task for task in tasks if task is not None]
+        for task in alive:
+            task.cancel()
+        await asyncio.gather(*alive, return_exceptions=True)
+        engine._running = False
+
+    async def restart(self, *, after: float = 0.0) -> None:
+        """The next process, that many seconds later: the timetable is empty, the ledger is what it was."""
+        await self.clock.advance(after)
+        await self.timetable.clear()
+        self.engine = self._engine()
+        await self.engine.start()
+        await self.clock.rest()
 
     async def create(self, schedule: str = "* * * * *", url: str = "https://example.com/hook", **given: Any) -> Job:
         job, _ = await self.jobs.create(DEFAULT_TEAM_ID, JobSpec(name="sample", schedule=schedule, url=url, **given))

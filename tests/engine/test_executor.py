@@ -254,7 +254,9 @@ async def test_a_next_attempt_may_begin_before_the_one_before_has_left() -> None
     bench.gate.clear()
     third = bench.launch(dataclasses.replace(second.run, attempt=3))
     await bench.clock.rest()
-    assert (bench.executor.free, list(bench.executor.in_flight)) == (1, [third.run.id]), "the others have left, it has not"
+    assert (bench.executor.free, list(bench.executor.in_flight)) == (1, [third.run.id]), (
+        "the others have left, it has not"
+    )
     await bench.executor.abort()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import pairwise
 
 import pytest
 import structlog
@@ -58,7 +59,7 @@ async def test_a_tick_that_fails_is_tried_again_after_a_growing_pause() -> None:
     rounds = Rounds(*(LookupError("again") for _ in range(9)))
     async with looping(rounds) as loop:
         await rounds.clock.advance(30)
-        pauses = [round(later - earlier, 3) for earlier, later in zip(rounds.at, rounds.at[1:], strict=False)]
+        pauses = [round(later - earlier, 3) for earlier, later in pairwise(rounds.at)]
         assert pauses[:9] == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0, 5.0]
         assert max(pauses) == FAILURE_PAUSE_SECONDS_MAX
         assert rounds.errors() == 9

@@ -135,6 +135,7 @@ class World:
         self._paths: set[str] = set()
         self._down: tuple[str, int] | None = None
         self._ops = itertools.count(1)
+        self.death_note = folder / "died-at"
         self._url = ""
         self._key = ""
 
@@ -189,7 +190,8 @@ class World:
     def command(self, mutants: tuple[str, ...] = ()) -> list[str]:
         """What starts a node; in `root`, with `node_environment`."""
         patches = [argument for name in mutants for argument in ("--mutant", name)]
-        return [sys.executable, "-m", "tests.faults.node", *patches, "--clock-offset-ms", str(self.shift_ms)]
+        clock = ["--clock-offset-ms", str(self.shift_ms), "--death-note", str(self.death_note)]
+        return [sys.executable, "-m", "tests.faults.node", *patches, *clock]
 
     async def ready(self, seconds: float = 30) -> None:
         url_file = self.data_dir / "local-url"
@@ -211,19 +213,10 @@ class World:
         """Wait until the node has killed itself."""
         process = self.process
         assert process is not None
-        before = self.now_ms()
-
-        def gone() -> bool:
-            nonlocal before
-            if process.poll() is not None:
-                return True
-            before = self.now_ms()
-            return False
-
-        await until(gone, "the node's death", seconds)
+        await until(lambda: process.poll() is not None, "the node's death", seconds)
         assert process.returncode == -signal.SIGKILL, f"the node ended by itself: {self.node_log()[-2000:]}"
         self.process = None
-        self._down = ("kill", before - 250)  # the news of its death took a while
+        self._down = ("kill", int(self.death_note.read_text()))
 
     async def kill(self) -> None:
         """SIGKILL from outside, whatever it does at the moment."""
@@ -246,6 +239,10 @@ class World:
         self._down = (kind, since)
         assert process.returncode is not None
         return process.returncode
+
+    def died_meanwhile(self) -> None:
+        """The node died at its stop point while it was being stopped."""
+        self._down = ("kill", int(self.death_note.read_text()))
 
     def freeze(self) -> Callable[[], None]:
         """SIGSTOP; the returned function continues it."""

@@ -152,9 +152,10 @@ def an_execution(run: Run, **given: Any) -> Execution:
 
 @asynccontextmanager
 async def sqlite_ledger(folder: Path) -> AsyncIterator[SqliteLedger]:
-    """A ledger in a file of its own, its schema copied from one that was migrated before."""
+    """The ledger of a folder; a new one gets its schema as a copy of one that was migrated before."""
     path = folder / "zerocron.db"
-    path.write_bytes(_migrated_file())
+    if not path.exists():
+        path.write_bytes(_migrated_file())
     ledger = await SqliteLedger.open(path, lambda _connection: None)
     try:
         yield ledger

@@ -14,6 +14,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from zerocron.actions.idempotency import Once
+from zerocron.actions.schedules import read, spoken
 from zerocron.clock import Clock
 from zerocron.core.errors import Conflict, Invalid, NotFound
 from zerocron.core.ids import new_id
@@ -44,7 +45,7 @@ from zerocron.core.requests import check_header, check_method, check_url
 from zerocron.core.retry import strategy_warning
 from zerocron.core.schedule import DayMatch, DstPolicy
 from zerocron.core.success import check_status_pattern
-from zerocron.core.understanding import Understood, understand
+from zerocron.core.understanding import Understood
 from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
@@ -413,7 +414,7 @@ def _build(spec: JobSpec, *, team_id: str, job_id: str, now: Instant) -> Job:
         state=JobState(next_run_at=understood.schedule.next_after(now)),
         created_at=now,
         updated_at=now,
-        language=understood.language or spec.language or "en",
+        language=spoken(understood, spec.language),
     )
 
 
@@ -427,7 +428,7 @@ def _rebuild(job: Job, spec: JobSpec, before: JobSpec, *, now: Instant, after: I
     else:
         understood = _understand(spec, now)
         schedule, schedule_warnings = understood.schedule, understood.warnings
-        language = understood.language or spec.language or "en"
+        language = spoken(understood, spec.language)
         status = JobStatus.PAUSED if job.status == JobStatus.PAUSED else JobStatus.ACTIVE
         next_run_at = schedule.next_after(after) if status == JobStatus.ACTIVE else None
         if next_run_at is None and status == JobStatus.ACTIVE:
@@ -454,7 +455,7 @@ def _rebuild(job: Job, spec: JobSpec, before: JobSpec, *, now: Instant, after: I
 
 
 def _understand(spec: JobSpec, now: Instant) -> Understood:
-    return understand(
+    return read(
         spec.schedule,
         timezone=spec.timezone,
         now=now,

@@ -42,9 +42,10 @@ ScheduleText = Annotated[
     Field(
         min_length=1,
         max_length=1_000,
-        description="A cron expression (5 fields; 6 with leading seconds; 7 with a trailing year), an interval such as "
-        "`every 90 minutes`, or one instant such as `2027-01-01 09:00`.",
-        examples=["0 9 * * 1-5"],
+        description="In plain language (English, French, Spanish), such as `every weekday at 9am`, `every 90 minutes` "
+        "or `tomorrow at 9am`; a cron expression (5 fields; 6 with leading seconds; 7 with a trailing year); or one "
+        "instant such as `2027-01-01 09:00`.",
+        examples=["every weekday at 9am"],
     ),
 ]
 Timezone = Annotated[
@@ -52,8 +53,32 @@ Timezone = Annotated[
     Field(
         min_length=1,
         max_length=64,
-        description="The IANA time zone that the schedule is read in.",
+        description="The IANA time zone that the schedule is read in. One named in the schedule itself "
+        "(`at 9am Paris time`) sets it.",
         examples=["Europe/Paris"],
+    ),
+]
+LanguageCode = Literal["en", "fr", "es"]
+LanguageIn = Annotated[
+    LanguageCode,
+    Field(
+        description="The language the schedule is written in, and that its description is worded in. When it is left "
+        "out, the schedule is read in whichever language understands it."
+    ),
+]
+Dst = Annotated[
+    Literal["run_once", "skip", "run_both"],
+    Field(
+        description="What a change of the clocks does to a fixed time of day: `run_once` runs a skipped time right "
+        "after the gap and a repeated one the first time; `skip` leaves a skipped time out; `run_both` runs a repeated "
+        "one both times."
+    ),
+]
+DayMatch = Annotated[
+    Literal["either", "both"],
+    Field(
+        description="Where day of month and day of week are both restricted: whether one of them is enough (Debian's "
+        "rule), or both must match."
     ),
 ]
 Url = Annotated[
@@ -185,6 +210,9 @@ class JobIn(Input):
     schedule: ScheduleText
     url: Url
     timezone: Timezone = "UTC"
+    language: LanguageIn | None = None
+    dst: Dst = "run_once"
+    day_match: DayMatch = "either"
     method: Method = "GET"
     headers: Headers = Field(default={})
     body: Body = None
@@ -224,6 +252,9 @@ class JobChange(Input):
     schedule: ScheduleText = unset()
     url: Url = unset()
     timezone: Timezone = unset()
+    language: LanguageIn = unset()
+    dst: Dst = unset()
+    day_match: DayMatch = unset()
     method: Method = unset()
     headers: Headers = unset()
     body: Body = None
@@ -284,8 +315,11 @@ class JobOut(Output):
     schedule: str = Field(description="As it was written.")
     schedule_kind: Literal["cron", "interval", "once"]
     schedule_cron: str | None = Field(description="The canonical cron expression; null for intervals and instants.")
-    description: str = Field(description="The schedule in words.")
+    description: str = Field(description="The schedule in words, in `language`.")
     timezone: str
+    language: LanguageCode
+    dst: Dst
+    day_match: DayMatch
     status: Literal["active", "paused", "completed"] = Field(description="`completed`: the schedule has no slot left.")
     url: str
     method: str

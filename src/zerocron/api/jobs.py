@@ -16,6 +16,7 @@ from zerocron.api.job_models import (
     JobIn,
     JobOut,
     JobPage,
+    LanguageCode,
     LastRunOut,
     RetryChange,
     RetryOut,
@@ -36,6 +37,7 @@ from zerocron.core.model import (
     SuccessRule,
     TriggeredBy,
 )
+from zerocron.core.understanding import describe
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -154,8 +156,11 @@ def job_out(job: Job) -> JobOut:
         schedule=job.schedule_text,
         schedule_kind=job.schedule.kind,
         schedule_cron=job.schedule.cron,
-        description=job.schedule.describe(),
+        description=describe(job.schedule, job.language),
         timezone=job.schedule.timezone,
+        language=cast(LanguageCode, job.language),
+        dst=job.schedule.dst,
+        day_match=job.schedule.day_match,
         status=cast(JobStatusIn, job.status),
         url=definition.url,
         method=definition.method,
@@ -227,6 +232,9 @@ def _spec(given: JobIn) -> JobSpec:
         on_lost=OnLost(given.on_lost),
         success=SuccessRule(tuple(given.success.status), given.success.body_contains, given.success.body_not_contains),
         tags=tuple(dict.fromkeys(given.tags)),
+        dst=given.dst,
+        day_match=given.day_match,
+        language=given.language,
     )
 
 

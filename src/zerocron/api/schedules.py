@@ -7,12 +7,14 @@ from typing import Annotated, Literal
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
+from zerocron.actions.schedules import read, spoken
 from zerocron.api.fields import Input, InstantText, Output, instant
-from zerocron.api.job_models import ScheduleText, Timezone
+from zerocron.api.job_models import DayMatch, Dst, LanguageCode, LanguageIn, ScheduleText, Timezone
 from zerocron.api.services import Use, Who
 from zerocron.core.errors import Invalid
 from zerocron.core.instants import from_rfc3339
-from zerocron.core.schedule import parse
+from zerocron.core.schedule import clock_changes
+from zerocron.core.understanding import describe
 
 NEXT_MAX = 100
 
@@ -23,7 +25,7 @@ class PreviewIn(Input):
     """A schedule to look at."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"schedule": "0 9 * * 1-5", "timezone": "Europe/Paris", "count": 3}]}
+        json_schema_extra={"examples": [{"schedule": "every weekday at 9am", "timezone": "Europe/Paris", "count": 3}]}
     )
 
     schedule: ScheduleText
@@ -32,7 +34,17 @@ class PreviewIn(Input):
         None, description="RFC 3339, from 1970 on; now when left out.", examples=["2027-01-01T09:00:00Z"]
     )
     count: int = Field(5, ge=1, le=NEXT_MAX, description="How many instants, at most 100.")
-    language: Literal["en"] = Field("en", description="What the description is written in.")
+    language: LanguageIn | None = None
+    dst: Dst = "run_once"
+    day_match: DayMatch = "either"
+
+
+class ClockChangeOut(Output):
+    """A day on which `dst` decides something about the schedule."""
+
+    at: InstantText
+    kind: Literal["gap", "repeat"]
+    effect: str = Field(description="What happens then, in a sentence.")
 
 
 class PreviewOut(Output):
@@ -41,9 +53,13 @@ class PreviewOut(Output):
     kind: Literal["cron", "interval", "once"]
     schedule_cron: str | None = Field(description="The canonical cron expression; null for intervals and instants.")
     timezone: str
+    language: LanguageCode = Field(description="What the description is written in.")
     description: str = Field(description="The schedule in words.")
     next: list[InstantText] = Field(description="Its next instants, as many as there are.")
     warnings: list[str] = Field(description="What is accepted, but may not be what was meant.")
+    clock_changes: list[ClockChangeOut] = Field(
+        description="The days of the next two years on which a change of the clocks skips or repeats a time."
+    )
 
 
 @router.post("/preview", response_model=PreviewOut)
@@ -53,8 +69,16 @@ async def preview_schedule(given: PreviewIn, _who: Who, services: Use) -> Previe
     A schedule that cannot be read is refused with `suggestions`.
     """
     after = _after(given.after, services.clock.now())
-    parsed = parse(given.schedule, timezone=given.timezone, now=after)
-    schedule = parsed.schedule
+    understood = read(
+        given.schedule,
+        timezone=given.timezone,
+        now=after,
+        language=given.language,
+        dst=given.dst,
+        day_match=given.day_match,
+    )
+    schedule = understood.schedule
+    language = spoken(understood, given.language)
     found: list[str] = []
     slot = schedule.next_after(after)
     while slot is not None and len(found) < given.count:
@@ -64,9 +88,14 @@ async def preview_schedule(given: PreviewIn, _who: Who, services: Use) -> Previe
         kind=schedule.kind,
         schedule_cron=schedule.cron,
         timezone=schedule.timezone,
-        description=schedule.describe(),
+        language=language,
+        description=describe(schedule, language),
         next=found,
-        warnings=list(parsed.warnings),
+        warnings=list(understood.warnings),
+        clock_changes=[
+            ClockChangeOut(at=instant(change.at), kind=change.kind, effect=change.effect)
+            for change in clock_changes(schedule, after=after)
+        ],
     )
 
 

@@ -86,7 +86,9 @@ class Scheduler:
         try:
             await self._start_together(members)
         except Unavailable:
-            raise  # the claim's hiding time brings the members back
+            # They would come back by themselves, but only after the hiding time, and then count as missed.
+            await self._timetable.put(dict.fromkeys(members, self._clock.now()))
+            raise
         except Exception:
             if len(members) == 1:
                 self._set_aside(members[0])

@@ -7,7 +7,8 @@ from __future__ import annotations
 import pytest
 from tests.core.phrases.expectations import NOW
 
-from zerocron.core.phrases import describe_cron, describe_instant, describe_interval, read
+from zerocron.core.phrases import describe_cron, describe_instant, describe_interval, fields, read
+from zerocron.core.schedule.cron_parse import compile_cron
 
 SAID = [
     ("0 9 * * *", "every day at 09:00", "tous les jours à 9h", "todos los días a las 9:00"),
@@ -115,3 +116,29 @@ def test_an_instant_in_words_names_its_zone() -> None:
 
 def test_an_unknown_language_is_described_in_english() -> None:
     assert describe_cron("0 9 * * *", "de") == "every day at 09:00"
+
+
+@pytest.mark.parametrize(
+    ("cron", "either", "both"),
+    [
+        ("0 9 1-31 * 1", "every day at 09:00", "every Monday at 09:00"),  # any day of the month, or a Monday
+        ("0 9 1 * 0-6", "every day at 09:00", "on the 1st of the month at 09:00"),
+        ("0 9 1,* * MON#1", "every day at 09:00", "on the first Monday of the month at 09:00"),
+        ("0 9 1-31,L * *", "every day at 09:00", "every day at 09:00"),
+        ("0 9 * * 1-7,5L", "every day at 09:00", "every day at 09:00"),
+        ("0 9 13 * 5", None, None),
+        ("0 9 1-31 * 1,*", "every day at 09:00", "every day at 09:00"),
+        ("0 9 * * 5/2", "every Friday and Sunday at 09:00", "every Friday and Sunday at 09:00"),
+        ("0 9 * * 1/3", "every Monday, Thursday and Sunday at 09:00", "every Monday, Thursday and Sunday at 09:00"),
+    ],
+)
+def test_words_follow_the_rule_for_the_two_day_fields(cron: str, either: str | None, both: str | None) -> None:
+    assert describe_cron(cron, "en") == either
+    assert describe_cron(cron, "en", day_match="both") == both
+
+
+@pytest.mark.parametrize("cron", ["0 9 * * 5/2", "0 9 * * 1/3", "0 9 * * 0-7/2", "0 9 * * 5-7", "0 9 * * 7/2"])
+def test_both_readers_of_expressions_agree_on_sunday(cron: str) -> None:
+    parsed = fields.parse(cron)
+    assert parsed is not None
+    assert parsed.weekdays == set(compile_cron(cron).of_week.days)

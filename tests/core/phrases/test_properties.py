@@ -135,7 +135,7 @@ def crons(draw: st.DrawFn) -> str:
     return fields.write(made)
 
 
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(crons(), CODE)
 def test_what_is_described_reads_back_as_the_same_schedule(cron: str, code: str) -> None:
     words = describe_cron(cron, code)

@@ -107,6 +107,7 @@ def test_a_phrase_without_slips_has_no_corrections() -> None:
         ("every weekday at 9am in EUROPE/PARIS", "Europe/Paris"),
         ("every weekday at 9am America/Argentina/Buenos_Aires", "America/Argentina/Buenos_Aires"),
         ("every weekday at 9am UTC", "UTC"),
+        ("every weekday at 9am in canada/eastern", "Canada/Eastern"),
         ("every weekday at 9am", None),
     ],
 )
@@ -378,6 +379,11 @@ def test_a_pasted_expression_is_kept(text: str, cron: str) -> None:
     assert reading(text).cron == cron
 
 
-@pytest.mark.parametrize("text", ["*/0 */15 * * *", "0 0 30 2 *", "60 * * * *", "@often", "0 0 * * 8", "0 0 * * L"])
+@pytest.mark.parametrize("text", ["mon, tue, wed, thu, fri", "Mon, Wed, Tue, Fri, Thu", "mon, tue, wed, thu, fri, fri"])
+def test_a_list_of_days_is_no_expression(text: str) -> None:
+    assert reading(text).cron == "0 0 * * 1-5"
+
+
+@pytest.mark.parametrize("text", ["*/0 */15 * * *", "0 0 30 2 *", "60 * * * *", "@often", "0 0 * * 8", "0 0 * * L", "0 0 * * 1#6"])
 def test_a_wrong_expression_is_refused(text: str) -> None:
     assert refusal(text).reason == "bad_cron"

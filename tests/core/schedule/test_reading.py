@@ -12,7 +12,7 @@ from tests.core.schedule.oracle import Meaning
 from tests.core.schedule.strategies import attempt, meanings
 
 from zerocron.core.errors import Invalid
-from zerocron.core.schedule import Parsed, Schedule, parse
+from zerocron.core.schedule import DstPolicy, Parsed, Schedule, parse
 
 NOW = int(datetime(2026, 11, 29, 12, 0, tzinfo=UTC).timestamp()) * 1000
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
@@ -83,6 +83,7 @@ def test_equal_schedules_are_one_key() -> None:
         ("*/7 * * * * *", "UTC", "does not divide the minute"),
         ("0 0 */2 * *", "UTC", "starts again on the 1st"),
         ("0 30 2 * * *", "Europe/Paris", "literally"),
+        ("0 */30 2 * * *", "Europe/Paris", "literally"),
         ("every 1 day", "Europe/Paris", "shifts"),
         ("2027-01-01", "UTC", "00:00"),
         ("2027-10-31 02:30", "Europe/Paris", "twice"),
@@ -91,6 +92,43 @@ def test_equal_schedules_are_one_key() -> None:
 def test_a_schedule_that_may_surprise_is_taken_with_a_warning(text: str, timezone: str, warning: str) -> None:
     (found,) = read(text, timezone).warnings
     assert warning in found
+
+
+@pytest.mark.parametrize(
+    ("text", "timezone", "dst", "warning"),
+    [
+        ("*/15 * * * *", "Europe/Paris", "skip", "no effect"),
+        ("*/30 2 * * *", "Europe/Paris", "run_both", "no effect"),
+        ("0 */30 2 * * *", "Europe/Paris", "skip", "no effect"),
+        ("*/30 9 * * *", "Europe/Paris", "skip", None),
+        ("*/15 * * * *", "UTC", "skip", None),
+        ("30 2 * * *", "Europe/Paris", "skip", None),
+        ("0 30 2 * * *", "Europe/Paris", "skip", None),
+        ("0 30 2 * * *", "Europe/Paris", "run_both", None),
+    ],
+)
+def test_a_policy_that_changes_nothing_is_taken_with_a_warning(
+    text: str, timezone: str, dst: DstPolicy, warning: str | None
+) -> None:
+    parsed = parse(text, timezone=timezone, now=NOW, dst=dst)
+    assert parsed.schedule.dst == dst
+    assert [bool(warning and warning in found) for found in parsed.warnings] == [True] * bool(warning)
+
+
+def test_who_wants_both_day_fields_to_match_gets_no_warning_of_the_other_rule() -> None:
+    for text in ("0 9 1 * MON", "0 9 1 * */2", "0 9 1 * MON#1"):
+        parsed = parse(text, now=NOW, day_match="both")
+        assert (parsed.warnings, parsed.schedule.day_match) == ((), "both")
+    for text in ("0 9 30 2 MON", "0 9 8 1 MON#1", "0 9 1 * 5L"):
+        with pytest.raises(Invalid, match="never fire"):
+            parse(text, now=NOW, day_match="both")
+        assert read(text).schedule.next_after(NOW)
+    with pytest.raises(Invalid) as refusal:
+        parse("0 9 13 * friday", now=NOW, day_match="both")
+    assert refusal.value.suggestions == ("0 9 13 * FRI",)
+    with pytest.raises(Invalid) as refusal:
+        parse("0 9 30 2 monday", now=NOW, day_match="both")
+    assert refusal.value.suggestions == ()
 
 
 @pytest.mark.parametrize(

@@ -295,6 +295,54 @@ def test_a_gap_that_ends_inside_a_minute_is_made_good_in_the_next_one() -> None:
     assert found == ["1972-01-07T00:45:00+00:00", "1972-01-07T00:50:00+00:00"]
 
 
+PARIS_GAP = (datetime(2027, 3, 27, 23, tzinfo=UTC), datetime(2027, 3, 28, 22, tzinfo=UTC))  # 28 March 2027
+PARIS_FOLD = (datetime(2027, 10, 30, 22, tzinfo=UTC), datetime(2027, 10, 31, 23, tzinfo=UTC))  # 31 October 2027
+
+
+@pytest.mark.parametrize(
+    ("text", "dst", "gap", "fold"),  # hours and minutes in UTC: the gap is at 01:00, the fold at 01:00
+    [
+        ("30 2 * * *", "run_once", ["01:00"], ["00:30"]),
+        ("30 2 * * *", "skip", [], ["00:30"]),
+        ("30 2 * * *", "run_both", ["01:00"], ["00:30", "01:30"]),
+        ("0,30 2,3 * * *", "run_once", ["01:00", "01:30"], ["00:00", "00:30", "02:00", "02:30"]),
+        ("0,30 2,3 * * *", "skip", ["01:00", "01:30"], ["00:00", "00:30", "02:00", "02:30"]),
+        ("0,30 2,3 * * *", "run_both", ["01:00", "01:30"], ["00:00", "00:30", "01:00", "01:30", "02:00", "02:30"]),
+        # with a second field: to the letter, unless a policy is chosen
+        ("0 30 2 * * *", "run_once", [], ["00:30", "01:30"]),
+        ("0 30 2 * * *", "skip", [], ["00:30"]),
+        ("0 30 2 * * *", "run_both", ["01:00"], ["00:30", "01:30"]),
+        # a rhythm follows the wall clock under every policy
+        ("*/30 2 * * *", "run_once", [], ["00:00", "00:30", "01:00", "01:30"]),
+        ("*/30 2 * * *", "skip", [], ["00:00", "00:30", "01:00", "01:30"]),
+        ("*/30 2 * * *", "run_both", [], ["00:00", "00:30", "01:00", "01:30"]),
+    ],
+)
+def test_a_policy_decides_what_the_clocks_do_to_fixed_times(
+    text: str, dst: DstPolicy, gap: list[str], fold: list[str]
+) -> None:
+    schedule = cron(text, "Europe/Paris", dst=dst)
+    for (begin, end), wanted in ((PARIS_GAP, gap), (PARIS_FOLD, fold)):
+        after, until = round(begin.timestamp() * 1000) - 1, round(end.timestamp() * 1000) - 1
+        found = steps(schedule, after, until)
+        assert [datetime.fromtimestamp(slot / 1000, UTC).strftime("%H:%M") for slot in found] == wanted
+        assert schedule.count_between(after, until) == len(wanted)
+        assert schedule.latest_between(after, until, 9) == found
+
+
+def test_five_arguments_are_a_schedule_with_the_rules_of_crond() -> None:
+    schedule = Schedule("cron", "0 9 13 * FRI", None, None, "UTC")
+    assert (schedule.dst, schedule.day_match) == ("run_once", "either")
+
+
+def test_both_day_fields_must_match_when_that_is_chosen() -> None:
+    """Fridays the 13th of 2026 and 2027."""
+    after = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * 1000
+    found = steps(cron("0 9 13 * FRI", day_match="both"), after, after + 2 * YEAR_MS)
+    days = [datetime.fromtimestamp(slot / 1000, UTC).date().isoformat() for slot in found]
+    assert days == ["2026-02-13", "2026-03-13", "2026-11-13", "2027-08-13"]
+
+
 @pytest.mark.parametrize(
     ("text", "days"),
     [

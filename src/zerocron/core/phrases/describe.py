@@ -31,8 +31,6 @@ MOST_MINUTES: Final = 6
 
 def cron_words(fields: Fields, speech: Speech) -> str | None:
     """The sentence of some fields, or None."""
-    if not (fields.minutes and fields.hours and fields.months and fields.possible()):
-        return None
     free = (fields.dates, fields.weekdays, fields.months) == (ALL_DAYS, ALL_WEEKDAYS, ALL_MONTHS) and not fields.nth
     often = _rhythm(fields, speech, free)
     times = None if often else _times(fields, speech)

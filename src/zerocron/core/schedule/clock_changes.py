@@ -27,7 +27,7 @@ class ClockChange:
     """A change of the clocks that skips or repeats times of a schedule."""
 
     at: int  # the instant of the change
-    local_date: date  # of the times that are skipped or repeated
+    local_date: date  # of the first time that is skipped or repeated
     kind: Literal["gap", "repeat"]
     times: tuple[str, ...]  # those local times, such as "02:30"; the first MOST_TIMES of `count`
     count: int
@@ -44,6 +44,8 @@ def clock_changes(schedule: Schedule, *, after: int, years: int = 2) -> tuple[Cl
         return ()
     second = max(after // 1000 + 1, FIRST_SECOND)
     end = min(second + min(years, LONGEST_LOOK_YEARS) * _YEAR, END_SECOND)
+    if second >= end:
+        return ()
     found: list[ClockChange] = []
     before = segment_at(schedule.timezone, max(second - 1, FIRST_SECOND))
     while second < end and len(found) < MOST_CHANGES:
@@ -69,7 +71,7 @@ def _change(schedule: Schedule, before: Segment, segment: Segment) -> ClockChang
         effect = f"The clocks go forward from {came_from} to {went_to}: {said} {_in_gap(schedule, segment, count)}."
     else:
         effect = f"The clocks go back from {came_from} to {went_to}: {said} {_repeated(schedule, count)}."
-    local_date = (_EPOCH + timedelta(seconds=low)).date()
+    local_date = (_EPOCH + timedelta(seconds=next_local(cron, low))).date()
     return ClockChange(segment.start * 1000, local_date, "gap" if is_gap else "repeat", times, count, effect)
 
 

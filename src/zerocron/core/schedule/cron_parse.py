@@ -273,8 +273,12 @@ def shown(text: str) -> str:
 # --- days of a month -----------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=4096)
 def _day_masks(of_month: DaysOfMonth, of_week: DaysOfWeek, either: bool) -> tuple[tuple[int, ...], ...]:
-    """See Cron.day_masks. There are only 28 kinds of month, so each day of each kind is decided now."""
+    """See Cron.day_masks. There are only 28 kinds of month, so each day of each kind is decided now.
+
+    Cached, as half of the work on an expression is here, and many share their days and not their times.
+    """
     fixed = sum(1 << day for day in of_month.days)
 
     def mask(length: int, first: int) -> int:

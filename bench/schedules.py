@@ -1,0 +1,123 @@
+"""Schedules: how fast expressions are parsed and their next slots found, beside cronsim and croniter in the same run.
+
+croniter is no dependency of ours: install it into the environment for its figures, else they are null. cronsim and
+croniter know neither years nor wrapping ranges, so the mix has none.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim
+
+from bench.harness import now_ms, report
+from zerocron.core.errors import Invalid
+from zerocron.core.schedule import Schedule, parse, reading
+from zerocron.core.schedule.cron_parse import compile_cron
+from zerocron.core.understanding import describe, understand
+
+ZONES = ("UTC", "Europe/Paris", "America/New_York", "Asia/Tokyo", "Australia/Sydney")
+
+MIX = (
+    *("* * * * *", "*/5 * * * *", "*/15 * * * *", "*/10 9-17 * * 1-5", "0 * * * *", "30 * * * *"),
+    *("0 */2 * * *", "15 */6 * * *", "0 0 * * *", "0 3 * * *", "30 2 * * *", "45 23 * * *"),
+    *("0 9 * * 1-5", "0 9 * * MON-FRI", "30 17 * * 5", "0 8,12,18 * * *", "0 9-17 * * *", "0 6 * * 0"),
+    *("0 0 1 * *", "0 4 1,15 * *", "0 12 L * *", "0 9 * * 1#1", "0 18 * * 5L", "0 0 1 1 *"),
+    *("0 0 1 1,4,7,10 *", "30 6 1-7 * *", "0 5 29 2 *", "0 22 * 12 1-5", "5,35 8-20 * * *", "59 23 31 12 *"),
+)
+PHRASES = (
+    *("every weekday at 9am", "every 15 minutes", "every 90 minutes", "tous les lundis à 8h30", "in 20 minutes"),
+    *("el primer día de cada mes a las 9:00", "every 15 minutes between 9am and 5pm on weekdays", "evry day at 9am"),
+)
+REFUSED = ("twice a day", "every day at 25:00", "hello", "0 5 * * 1 root /usr/bin/backup.sh", "0 9 * * monday")
+SECONDS = 0.5  # each figure is taken over at least so long
+
+
+def schedules() -> None:
+    """All figures; each is a number of operations per second of one core, which others may be using too."""
+    after = now_ms()
+    begun = datetime.fromtimestamp(after / 1000, UTC)
+    walls = {zone: begun.astimezone(ZoneInfo(zone)) for zone in ZONES}
+    pairs = [(text, ZONES[n % len(ZONES)]) for n, text in enumerate(MIX)]
+    made = [parse(text, timezone=zone, now=after).schedule for text, zone in pairs]
+    report(
+        bench="schedules",
+        mix=len(MIX),
+        parse_and_next_per_second=_rate(len(pairs), lambda: [_parse_and_next(*pair, after) for pair in pairs]),
+        parse_and_next_uncached_per_second=_rate(len(pairs), lambda: [_from_nothing(*pair, after) for pair in pairs]),
+        next_per_second=_rate(len(made), lambda: [schedule.next_after(after) for schedule in made]),
+        cronsim_parse_and_next_per_second=_rate(
+            len(pairs), lambda: [next(CronSim(text, walls[zone])) for text, zone in pairs]
+        ),
+        croniter_parse_and_next_per_second=_croniter([(text, walls[zone]) for text, zone in pairs]),
+    )
+    report(
+        bench="phrases",
+        understood_per_second=_rate(len(PHRASES), lambda: [_outcome(text, after) for text in PHRASES]),
+        refused_per_second=_rate(len(REFUSED), lambda: [_outcome(text, after) for text in REFUSED]),
+        described_per_second=_rate(len(made), lambda: [describe(schedule, "fr") for schedule in made]),
+    )
+    restart()
+
+
+def restart(jobs: int = 100_000) -> None:
+    """The next slots of many jobs, as after a restart: all alike from the mix, and no two alike."""
+    after = now_ms()
+    shared = [Schedule("cron", MIX[n % len(MIX)], None, None, ZONES[n % len(ZONES)]) for n in range(jobs)]
+    distinct = [
+        Schedule("cron", f"{n % 60} {n // 60 % 24} * * {n // 1440 % 7}", None, None, ZONES[n // 10_080 % len(ZONES)])
+        for n in range(jobs)
+    ]
+    figures = {}
+    for name, made in (("shared", shared), ("distinct", distinct)):
+        compile_cron.cache_clear()
+        start = time.process_time()
+        found = [schedule.next_after(after) for schedule in made]
+        figures[f"{name}_seconds"] = round(time.process_time() - start, 3)
+        if not all(slot is not None and slot > after for slot in found):
+            raise AssertionError("a schedule of the mix has no next slot")
+    report(bench="schedules_restart", jobs=jobs, **figures)
+
+
+def _parse_and_next(text: str, zone: str, after: int) -> int | None:
+    return parse(text, timezone=zone, now=after).schedule.next_after(after)
+
+
+def _from_nothing(text: str, zone: str, after: int) -> int | None:
+    compile_cron.cache_clear()
+    reading._read.cache_clear()  # the second cache
+    return _parse_and_next(text, zone, after)
+
+
+def _outcome(text: str, after: int) -> object:
+    try:
+        return understand(text, now=after)
+    except Invalid as refusal:
+        return refusal
+
+
+def _croniter(pairs: list[tuple[str, datetime]]) -> int | None:
+    try:
+        croniter = importlib.import_module("croniter").croniter
+    except ImportError:
+        return None
+    pairs = [(text.replace("5L", "L5"), wall) for text, wall in pairs]  # its way to write the last Friday
+    return _rate(len(pairs), lambda: [croniter(text, wall).get_next(datetime) for text, wall in pairs])
+
+
+def _rate(size: int, work: Callable[[], object]) -> int:
+    """Operations a second, where one call of `work` is `size` of them; the first call warms up."""
+    work()
+    calls, start = 0, time.process_time()
+    while (passed := time.process_time() - start) < SECONDS:
+        work()
+        calls += 1
+    return round(calls * size / passed)
+
+
+if __name__ == "__main__":
+    schedules()

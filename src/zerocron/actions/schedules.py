@@ -1,0 +1,37 @@
+"""Reading a schedule for somebody who may have named a language.
+
+Owns what a named language means: the text is read in it where that is possible, and the answer is worded in it. Must
+never guess more than `core.understanding` does.
+"""
+
+from __future__ import annotations
+
+from zerocron.core.errors import Invalid
+from zerocron.core.model import Instant
+from zerocron.core.phrases import Code
+from zerocron.core.schedule import DayMatch, DstPolicy
+from zerocron.core.understanding import Understood, understand
+
+
+def read(
+    text: str, *, timezone: str, now: Instant, language: Code | None, dst: DstPolicy, day_match: DayMatch
+) -> Understood:
+    """What the text means, read in `language` or else in whichever understands it. Raises Invalid."""
+
+    def reading(preferred: Code | None) -> Understood:
+        return understand(text, timezone=timezone, now=now, language=preferred, dst=dst, day_match=day_match)
+
+    try:
+        return reading(language)
+    except Invalid as refusal:
+        if language is None:
+            raise
+        try:
+            return reading(None)
+        except Invalid:
+            raise refusal from None
+
+
+def spoken(understood: Understood, language: Code | None) -> Code:
+    """The language to answer in: the named one, else that of the phrase, else English."""
+    return language or understood.language or "en"

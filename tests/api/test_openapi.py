@@ -1,0 +1,163 @@
+"""The OpenAPI document: valid, complete, with names that last."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from tests.api.support import Client
+from tests.api.test_auth import routes
+
+from zerocron.api.job_models import JobOut
+from zerocron.api.runs import ExecutionOut, RunOut, RunWithExecutions
+from zerocron.app import Node
+
+OPERATIONS = {
+    "create_job": "POST /v1/jobs",
+    "list_jobs": "GET /v1/jobs",
+    "show_job": "GET /v1/jobs/{job_id}",
+    "edit_job": "PATCH /v1/jobs/{job_id}",
+    "delete_job": "DELETE /v1/jobs/{job_id}",
+    "pause_job": "POST /v1/jobs/{job_id}/pause",
+    "resume_job": "POST /v1/jobs/{job_id}/resume",
+    "trigger_job": "POST /v1/jobs/{job_id}/trigger",
+    "list_runs": "GET /v1/jobs/{job_id}/runs",
+    "show_run": "GET /v1/runs/{run_id}",
+    "list_executions": "GET /v1/jobs/{job_id}/executions",
+    "show_execution": "GET /v1/executions/{execution_id}",
+    "preview_schedule": "POST /v1/schedules/preview",
+    "create_api_key": "POST /v1/api-keys",
+    "list_api_keys": "GET /v1/api-keys",
+    "revoke_api_key": "DELETE /v1/api-keys/{key_id}",
+    "show_health": "GET /healthz",
+    "show_readiness": "GET /readyz",
+    "show_metrics": "GET /metrics",
+}
+"""Clients are generated from these: a changed name breaks somebody's program."""
+
+
+@pytest.fixture
+def document(node: Node) -> dict[str, Any]:
+    found: dict[str, Any] = node.application.openapi()
+    return found
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+async def test_it_is_served_as_it_is(api: Client, document: dict[str, Any]) -> None:
+    answer = await api.with_key(None)("GET", "/openapi.json")
+
+    assert answer.status == 200
+    assert answer.json == document
+    assert document["openapi"].startswith("3.1")
+
+
+async def test_the_names_of_the_operations_last(document: dict[str, Any]) -> None:
+    found = {operation["operationId"]: f"{method} {path}" for method, path, operation in operations(document)}
+
+    assert OPERATIONS.items() <= found.items()
+
+
+async def test_every_route_is_in_it(node: Node, document: dict[str, Any]) -> None:
+    documented = {(method, path) for method, path, _ in operations(document)}
+
+    undocumented = {path for _, path in set(routes(node)) - documented}
+    assert undocumented == {"/", "/docs", "/docs/style.css", "/docs/icon.svg", "/openapi.json"}
+
+
+async def test_every_operation_is_described(document: dict[str, Any]) -> None:
+    tags = {tag["name"] for tag in document["tags"]}
+    for method, path, operation in operations(document):
+        where = f"{method} {path}"
+        assert operation["summary"], where
+        assert operation["description"].strip().endswith((".", "`")), where
+        assert set(operation["tags"]) <= tags, where
+        assert re.fullmatch(r"[a-z]+(_[a-z]+)+", operation["operationId"]), where
+        for parameter in operation.get("parameters", ()):
+            assert parameter["description"], (where, parameter["name"])
+
+
+async def test_every_error_is_documented_as_a_problem(document: dict[str, Any]) -> None:
+    for method, path, operation in operations(document):
+        where = f"{method} {path}"
+        codes = set(operation["responses"])
+        assert "500" in codes, where
+        if path.startswith("/v1/"):
+            assert {"401", "422", "503"} <= codes, where
+            assert operation["security"] == [{"apiKey": []}], where
+        else:
+            assert "security" not in operation, where
+        assert ("404" in codes) or ("{" not in path), where
+        assert ("413" in codes) or ("requestBody" not in operation), where
+        for code, response in operation["responses"].items():
+            assert response["description"], (where, code)
+            if code[0] in "45" and (path, code) != ("/readyz", "503"):
+                assert response["content"] == {
+                    "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
+                }, (where, code)
+
+
+async def test_headers_are_documented(document: dict[str, Any]) -> None:
+    for name in ("create_job", "trigger_job", "create_api_key"):
+        method, path = OPERATIONS[name].split()
+        parameters = document["paths"][path][method.lower()]["parameters"]
+        assert "Idempotency-Key" in [one["name"] for one in parameters if one["in"] == "header"]
+    created = document["paths"]["/v1/jobs"]["post"]["responses"]["201"]["headers"]
+    assert created.keys() == {"Location", "Idempotent-Replay"}
+    assert document["paths"]["/v1/jobs"]["get"]["responses"]["503"]["headers"].keys() == {"Retry-After"}
+    assert document["components"]["securitySchemes"]["apiKey"]["scheme"] == "bearer"
+
+
+async def test_every_field_of_an_input_is_bounded(document: dict[str, Any]) -> None:
+    """Text, lists, objects and numbers: nothing a client writes is without an end."""
+    schemas = document["components"]["schemas"]
+    loose = {"body"}  # text, or any JSON; bounded by bytes
+    for name, schema in schemas.items():
+        if not name.endswith(("Input", "Change")):
+            continue
+        assert schema["additionalProperties"] is False, name
+        for field, given in schema["properties"].items():
+            for option in given.get("anyOf", [given]):
+                if field in loose:
+                    continue
+                bounded = {
+                    "string": "maxLength" in option or "enum" in option or "const" in option,
+                    "array": "maxItems" in option,
+                    "object": "maxProperties" in option,
+                    "integer": {"minimum", "maximum"} <= option.keys(),
+                    "number": {"minimum", "maximum"} <= option.keys(),
+                }.get(option.get("type", ""), True)
+                assert bounded, (name, field, option)
+
+
+async def test_the_shapes_are_valid_schemas_and_all_in_use(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    text = str(document)
+    for name, schema in schemas.items():
+        jsonschema_rs.meta.validate(schema | {"$schema": "https://json-schema.org/draft/2020-12/schema"})
+        assert f"'#/components/schemas/{name}'" in text, name
+    for reference in re.findall(r"'#/components/schemas/(\w+)'", text):
+        assert reference in schemas
+    assert "HTTPValidationError" not in text
+
+
+async def test_the_examples_are_true(document: dict[str, Any]) -> None:
+    shapes = {"Job": JobOut, "Run": RunOut, "RunWithExecutions": RunWithExecutions, "Execution": ExecutionOut}
+    for name, model in shapes.items():
+        for example in document["components"]["schemas"][name]["examples"]:
+            assert model.model_validate(example).model_dump(mode="json") == example
+
+
+async def test_a_validator_accepts_it(document: dict[str, Any]) -> None:
+    """With openapi-spec-validator where it is installed; the tests above hold without it."""
+    if importlib.util.find_spec("openapi_spec_validator") is not None:
+        importlib.import_module("openapi_spec_validator").validate(document)
