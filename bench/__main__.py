@@ -1,12 +1,12 @@
-"""`python -m bench [name ...]`: burst, steady, idle, startup; all of them without a name."""
+"""`python -m bench [name ...]`: burst, steady, idle, startup, schedules; all of them without a name."""
 
 from __future__ import annotations
 
 import sys
 
-from bench import idle, lateness
+from bench import idle, lateness, schedules
 
-BENCHES = {"burst": lateness.burst, "steady": lateness.steady, "idle": idle.idle, "startup": idle.startup}
+BENCHES = {"burst": lateness.burst, "steady": lateness.steady, "idle": idle.idle, "startup": idle.startup, "schedules": schedules.schedules}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or BENCHES:

@@ -11,6 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from docs.schedules_page import schedules_page
 from zerocron.core.exchange import ERROR_KINDS
 from zerocron.core.model import REASON_TEXTS
 from zerocron.settings import CHOICES, PREFIX, Settings
@@ -115,6 +116,7 @@ def openapi_document() -> str:
 
 
 PAGES = {
+    "schedules.md": lambda: MADE + schedules_page(),
     "settings.md": settings_page,
     "outcomes.md": outcomes_page,
     "cli.md": cli_page,

@@ -22,8 +22,11 @@ def routes(node: Node) -> Iterator[tuple[str, str]]:
 
 
 def filled(path: str) -> str:
-    return path.replace("{job_id}", NOWHERE).replace("{run_id}", NOWHERE).replace("{key_id}", "abcdefghijkl").replace(
-        "{execution_id}", f"{NOWHERE}.1"
+    return (
+        path.replace("{job_id}", NOWHERE)
+        .replace("{run_id}", NOWHERE)
+        .replace("{key_id}", "abcdefghijkl")
+        .replace("{execution_id}", f"{NOWHERE}.1")
     )
 
 

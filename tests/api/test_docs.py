@@ -165,7 +165,9 @@ async def test_whatever_stands_in_the_document_is_text(api: Client) -> None:
 async def test_every_example_works_as_it_is(api: Client, target: Target) -> None:
     """Read the commands off the page and run them, with the two variables and the ids that the page names."""
     text = (await api("GET", "/docs")).body.decode()
-    commands = [html.unescape(found) for found in re.findall(r'<pre class="copy"[^>]*><code>(curl .*?)</code>', text, re.S)]
+    commands = [
+        html.unescape(found) for found in re.findall(r'<pre class="copy"[^>]*><code>(curl .*?)</code>', text, re.S)
+    ]
     job = await api.job(url=f"{target.url}/ok")
     run = await api.post(f"/v1/jobs/{job['id']}/trigger")
     await api.run_that(run["id"], "succeeded")

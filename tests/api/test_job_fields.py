@@ -140,7 +140,9 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "field", "words"), REFUSED, ids=[f"{field}-{n}" for n, (_, field, _) in enumerate(REFUSED)])
+@pytest.mark.parametrize(
+    ("fields", "field", "words"), REFUSED, ids=[f"{field}-{n}" for n, (_, field, _) in enumerate(REFUSED)]
+)
 async def test_a_bound_that_is_not_kept(api: Client, fields: dict[str, Any], field: str, words: str) -> None:
     created = await api("POST", "/v1/jobs", JOB | fields)
 
@@ -232,7 +234,8 @@ async def test_a_strategy_we_do_not_know_is_a_warning(api: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["name", "schedule", "url", "timezone", "method", "headers", "timeout", "retry", "overlap", "catchup", "tags"]
+    "name",
+    ["name", "schedule", "url", "timezone", "method", "headers", "timeout", "retry", "overlap", "catchup", "tags"],
 )
 async def test_null_takes_nothing_away_from_a_job(api: Client, name: str) -> None:
     job = await api.job()

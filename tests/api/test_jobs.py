@@ -120,7 +120,9 @@ async def test_an_edit_may_take_away_what_may_be_nothing(api: Client) -> None:
     assert changed["success"] == {"status": ["2xx"], "body_contains": None, "body_not_contains": "b"}
 
 
-@pytest.mark.parametrize("change", [{}, {"name": "a job"}, {"retry": {}}, {"success": {"status": ["2xx"]}}, {"notify": {}}])
+@pytest.mark.parametrize(
+    "change", [{}, {"name": "a job"}, {"retry": {}}, {"success": {"status": ["2xx"]}}, {"notify": {}}]
+)
 async def test_an_edit_that_changes_nothing_makes_no_version(api: Client, change: dict[str, object]) -> None:
     job = await api.job()
 
@@ -174,7 +176,13 @@ async def test_lists_can_be_narrowed(api: Client) -> None:
 
 async def test_names_are_data_and_nothing_else(api: Client) -> None:
     """Stored canaries: they come back as they went in, as JSON that no browser takes for a page."""
-    for name in ("<script>alert(1)</script>", "'; DROP TABLE jobs; --", "{{7*7}}", "${secrets.X}", "=cmd|' /C calc'!A0"):
+    for name in (
+        "<script>alert(1)</script>",
+        "'; DROP TABLE jobs; --",
+        "{{7*7}}",
+        "${secrets.X}",
+        "=cmd|' /C calc'!A0",
+    ):
         job = await api.job(name=name, tags=[name[:50]])
         answer = await api("GET", f"/v1/jobs/{job['id']}")
         assert answer.json["name"] == name

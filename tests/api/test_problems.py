@@ -55,7 +55,9 @@ async def test_nul_in_an_address(api: Client, path: str) -> None:
 
 @pytest.mark.parametrize("name", ["q", "tag", "cursor", "status"])
 async def test_nul_in_a_query(api: Client, name: str) -> None:
-    assert (await api("GET", f"/v1/jobs?{name}=a%00b")).problem(422, name) == "This holds a NUL character. Leave it out."
+    assert (await api("GET", f"/v1/jobs?{name}=a%00b")).problem(
+        422, name
+    ) == "This holds a NUL character. Leave it out."
 
 
 @pytest.mark.parametrize(

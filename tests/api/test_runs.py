@@ -87,9 +87,7 @@ async def test_a_failure_says_why(api: Client, target: Target) -> None:
 
 
 async def test_retries_are_executions_of_one_run(api: Client, target: Target) -> None:
-    run = await triggered(
-        api, f"{target.url}/fail-then-ok/2?key=k", "succeeded", retry={"attempts": 3, "delay": 0}
-    )
+    run = await triggered(api, f"{target.url}/fail-then-ok/2?key=k", "succeeded", retry={"attempts": 3, "delay": 0})
 
     executions = run["executions"]
     assert isinstance(executions, list)
@@ -132,7 +130,9 @@ async def test_a_long_body_is_in_the_execution_only(api: Client, target: Target)
 async def test_an_answer_is_data_and_nothing_else(api: Client, target: Target) -> None:
     """Canaries in what a target says come back as JSON."""
     canary = b"<script>alert(1)</script>"
-    target.on("/evil", lambda exchange: exchange.answer(200, canary, [("X-Evil", canary.decode()), ("Set-Cookie", "a=b")]))
+    target.on(
+        "/evil", lambda exchange: exchange.answer(200, canary, [("X-Evil", canary.decode()), ("Set-Cookie", "a=b")])
+    )
     run = await triggered(api, f"{target.url}/evil", "succeeded")
 
     answer = await api("GET", f"/v1/executions/{run['executions'][0]['id']}")  # type: ignore[index]

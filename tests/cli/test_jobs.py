@@ -12,7 +12,7 @@ def test_create_prints_the_job_with_its_meaning_its_next_times_and_warnings(home
     )
     assert done.out.startswith('Created "nightly report".\n')
     assert "0 9 1 * 1 (Europe/Paris)" in done.out
-    assert "on day 1 of the month or every Monday at 09:00 (Europe/Paris)" in done.out
+    assert "on day 1 of the month or every Monday at 09:00 (0 9 1 * 1, Europe/Paris)" in " ".join(done.out.split())
     assert done.out.count(":00:00 UTC  in ") == 3
     assert "up to 3 attempts, steep back-off from 5 min" in done.out
     assert "warning: Unknown retry back-off 'steep'" in done.out

@@ -38,9 +38,11 @@ def test_preview_as_json_is_what_the_api_answers(cli: Cli) -> None:
         "kind": "cron",
         "schedule_cron": "0 0 * * *",
         "timezone": "UTC",
+        "language": "en",
         "description": "every day at 00:00 (UTC)",
         "next": ["2027-01-02T00:00:00Z"],
         "warnings": [],
+        "clock_changes": [],
     }
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from docs.schedules_page import schedules_page
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.core.phrases.expectations import CODES, NOW, sets
@@ -18,7 +20,7 @@ from tests.core.schedule.strategies import ODD_TIMES, asked, attempt, fixed_time
 
 from zerocron.core.errors import Invalid
 from zerocron.core.phrases import describe_cron
-from zerocron.core.schedule import DayMatch, Schedule
+from zerocron.core.schedule import DayMatch, DstPolicy, Schedule
 from zerocron.core.schedule.zones import same_clocks
 from zerocron.core.understanding import Understood, describe, understand
 
@@ -460,3 +462,19 @@ def test_names_of_one_zone_are_the_same_clocks() -> None:
     assert same_clocks("UTC", "UTC")
     assert same_clocks("Asia/Calcutta", "Asia/Kolkata")
     assert not same_clocks("Europe/Paris", "Europe/London")
+
+
+# ---- the page for users ----------------------------------------------------------------------------------------------
+
+
+def test_the_page_is_made_and_tells_of_every_policy_and_language() -> None:
+    page = schedules_page()
+    assert page.startswith("<!-- Made by `make docs`; do not edit. -->\n\n# Schedules\n")
+    assert page == schedules_page()
+    for policy in (*get_args(DstPolicy), *get_args(DayMatch)):
+        assert f"| `{policy}` |" in page
+    for phrase in ("every weekday at 9am Paris time", "le 1er et le 15 du mois à 7h30", "cada media hora", "@weekly"):
+        assert f"| `{phrase}` |" in page
+    cells = [line.split("|")[3].strip() for line in page.splitlines() if line.startswith("| `0 30 2 * * *`")]
+    assert cells == ["not at all", "not at all", "03:00 (+2 h)"]
+    assert max(map(len, re.sub(r"^\|.*\n", "", page, flags=re.MULTILINE).splitlines())) <= 160

@@ -1,20 +1,20 @@
 """A seeded random journey: jobs of every kind, a target that misbehaves, and a node that is killed, stopped and paused.
 
-The same seed makes the same decisions; when they take effect depends on the machine. `test_random.py` plays a short one,
-`python -m tests.faults.long` many.
+The same seed makes the same decisions; when they take effect depends on the machine. `test_random.py` plays a short
+one, `python -m tests.faults.long` many.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from tests.faults.world import Call, World, until
 
 STOP_POINTS = ("claimed", "inside-start", "started", "before-finish", "after-finish")
 SCHEDULES = ("* * * * * *", "*/2 * * * * *", "every 1 second", "every 3 seconds", "1-59/5 * * * * *", "* * * * *")
 TIMEOUT_SECONDS = 2
+Act = Callable[[], Awaitable[None]]
 
 
 class Chaos:
@@ -43,15 +43,15 @@ class Chaos:
                     await world.died()
                 await world.start(stop_at=pick.choice((None, self._stop_point())))
                 continue
-            faults: list[Callable[[], Any]] = [self.kill, self.restart, self.freeze, world.kill]
-            verbs: list[Callable[[], Any]] = [
+            faults: tuple[Act, ...] = (self.kill, self.restart, self.freeze, world.kill)
+            verbs: tuple[Act, ...] = (
                 self.create,
                 self.edit,
                 self.pause,
                 self.trigger,
                 self.trigger,
                 self.delete,
-            ]
+            )
             await pick.choice(faults if pick.random() < 0.4 else verbs)()
         await self._heal()
 

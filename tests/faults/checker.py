@@ -528,7 +528,7 @@ def _fits(run: Row, last: Row) -> bool:
     kind = last["error_kind"]
     fitting = {
         "succeeded": kind is None,
-        "failed": kind not in (None, "node_lost") or run["reason"] in ("redeliveries_exhausted", "superseded"),
+        "failed": kind not in (None, "node_lost") or run["reason"] == "redeliveries_exhausted",
         "lost": kind == "node_lost",
         "cancelled": kind is not None,
         "skipped": False,

@@ -36,7 +36,8 @@ class Version:
     @property
     def plan(self) -> tuple[Any, ...]:
         """What decides about its slots: two neighbouring versions with the same plan have no seam."""
-        return tuple(self.schedule[key] for key in ("kind", "cron", "every_ms", "at", "timezone"))
+        own = ("overlap", "catchup", "catchup_window_seconds", "on_lost")
+        return tuple(sorted((key, value) for key, value in self.schedule.items() if key not in own))
 
     @property
     def exclusive(self) -> bool:

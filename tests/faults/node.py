@@ -57,9 +57,8 @@ def main() -> None:
             MUTANTS[name]()
     if options.clock_offset_ms:
         offset_clock(options.clock_offset_ms)
-    uvloop.run(
-        serve(settings.load(), stop_point=stop_point_of(settings.client_variable("STOP_AT"), options.death_note))
-    )
+    stop_point = stop_point_of(settings.client_variable("STOP_AT"), options.death_note)
+    uvloop.run(serve(settings.load(), stop_point=stop_point))
 
 
 if __name__ == "__main__":

@@ -33,6 +33,8 @@ def occurrences(schedule: Mapping[str, Any], after: int, until: int) -> list[int
         at, every = schedule["at"], schedule["every_ms"]
         first = max(1, (after - at) // every + 1)
         return list(range(at + first * every, until + 1, every))
+    policy = (schedule.get("dst", "run_once"), schedule.get("day_match", "either"))
+    assert policy == ("run_once", "either"), f"the oracle knows Debian's rules only, not {policy}"
     fields = schedule["cron"].split()
     if len(fields) == 5:
         return list(_simulated(schedule["cron"], schedule["timezone"], after, until))

@@ -134,7 +134,6 @@ async def test_a_target_that_hangs_longer_than_the_drain(world: World) -> None:
     assert len(world.calls_of("/give-up")) == len({call.run_id for call in world.calls_of("/give-up")})
 
 
-@pytest.mark.xfail(strict=True, reason="found here: the slot that comes due meanwhile supersedes it (fault-bugs 4)")
 async def test_a_redelivery_is_not_superseded(world: World) -> None:
     """A run whose attempt was aborted is sent again, also when its job's next slot came due while nobody was there."""
     await world.start(drain=0.5)

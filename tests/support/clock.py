@@ -17,7 +17,7 @@ from zerocron.core.model import Instant
 
 T = TypeVar("T")
 
-QUIET_TURNS = 30
+QUIET_TURNS = 15
 """So many rounds of the event loop without anybody being busy count as rest: no chain of callbacks here is longer."""
 
 REAL_SECONDS_MAX = 20.0

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from zerocron.api import samples
 from zerocron.api.fields import (
     Identifier,
     Input,
@@ -306,8 +305,6 @@ class StatsOut(Output):
 
 class JobOut(Output):
     """A job: what was written, and where it stands."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [samples.JOB]})
 
     id: Identifier
     version: int = Field(description="Grows with every change; requests carry it as `X-0cron-Job-Version`.")

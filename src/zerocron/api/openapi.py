@@ -13,6 +13,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from zerocron.api import samples
 from zerocron.api.problems import MEDIA_TYPE, Problem
 
 SUMMARY = "The scheduler that calls your HTTP endpoints at the right second, once, with proof."
@@ -63,6 +64,15 @@ _HEADERS_OF = {
 }
 
 
+_EXAMPLES = {
+    "JobOut": samples.JOB,
+    "RunOut": samples.RUN,
+    "RunWithExecutions": samples.RUN | {"executions": [samples.EXECUTION]},
+    "ExecutionOut": samples.EXECUTION,
+}
+"""Set here because FastAPI takes every null out of what the models say."""
+
+
 def document(app: FastAPI) -> dict[str, Any]:
     """The whole document. It is made once."""
     made = get_openapi(
@@ -85,6 +95,8 @@ def document(app: FastAPI) -> dict[str, Any]:
         schemas.pop(unused, None)
     for schema in schemas.values():
         _tidy(schema)
+    for name, example in _EXAMPLES.items():
+        schemas[name]["examples"] = [example]
     components["schemas"] = schemas
     renamed: dict[str, Any] = _renamed(made)
     return renamed

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from zerocron.api import samples
 from zerocron.api.fields import (
     Cursor,
     ExecutionId,
@@ -81,8 +80,6 @@ class TimingsOut(Output):
 class ExecutionOut(Output):
     """One HTTP attempt of a run."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [samples.EXECUTION]})
-
     id: str = Field(examples=["01999b6e-0c1d-7a52-9c07-1f6d6f0a4c11.1"])
     run_id: Identifier
     attempt: int = Field(description="From 1.")
@@ -102,8 +99,6 @@ class RunOut(Output):
 
     A skipped run may stand for `count` slots, from `scheduled_for` to `scheduled_until`.
     """
-
-    model_config = ConfigDict(json_schema_extra={"examples": [samples.RUN]})
 
     id: Identifier
     job_id: Identifier
@@ -125,8 +120,6 @@ class RunOut(Output):
 
 class RunWithExecutions(RunOut):
     """A run and every attempt that was made."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [samples.RUN | {"executions": [samples.EXECUTION]}]})
 
     executions: list[ExecutionOut]
 

@@ -239,6 +239,8 @@ def test_a_window(text: str, cron: str) -> None:
     ("text", "suggestions"),
     [
         ("at 7", ("every day at 07:00", "every day at 19:00")),
+        ("every other friday at 5pm", ("on the second Friday of the month at 17:00", "every Friday at 17:00", "every 14 days")),
+        ("every other friday at 25:00", ("on the second Friday of the month at 09:00", "every Friday at 09:00", "every 14 days")),
         ("every 4th day", ("on the 4th of the month at 00:00", "every 4 days")),
         ("every 45 minutes on weekdays", ("every 30 minutes on weekdays", "every hour on weekdays")),
         ("every monday at 9am and friday at 5pm", ("every Monday at 09:00", "every Friday at 17:00")),
@@ -384,6 +386,8 @@ def test_a_list_of_days_is_no_expression(text: str) -> None:
     assert reading(text).cron == "0 0 * * 1-5"
 
 
-@pytest.mark.parametrize("text", ["*/0 */15 * * *", "0 0 30 2 *", "60 * * * *", "@often", "0 0 * * 8", "0 0 * * L", "0 0 * * 1#6"])
+@pytest.mark.parametrize(
+    "text", ["*/0 */15 * * *", "0 0 30 2 *", "60 * * * *", "@often", "0 0 * * 8", "0 0 * * L", "0 0 * * 1#6"]
+)
 def test_a_wrong_expression_is_refused(text: str) -> None:
     assert refusal(text).reason == "bad_cron"

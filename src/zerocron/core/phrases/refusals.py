@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from . import meaning as m
-from .draft import Idea, Interval, simple_ideas
+from .draft import Idea, Interval, Refused, simple_ideas
 from .fields import LAST_WEEKDAY, Fields
+from .times import resolve
 
 _DAY_MS: Final = 86_400_000
 
@@ -20,7 +21,9 @@ def ideas_for(no: m.No, pieces: Sequence[Any]) -> list[Idea]:
     """At most three schedules near this refusal, at the time the phrase said."""
     clocks = [piece for piece in pieces if isinstance(piece, m.Clock)]
     time = clocks[0].times[0] if clocks else m.Time(0)
-    if time.part or not time.exists:
+    try:
+        time = resolve(time, None, [])
+    except Refused:
         time = m.Time(9)
     base = Fields(frozenset({time.second}), frozenset({time.minute}), frozenset({time.hour}))
     rhythms = [piece for piece in pieces if isinstance(piece, m.Every) and piece.n > 0]

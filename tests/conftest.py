@@ -1,0 +1,50 @@
+"""For every test of the house: nothing may outlive it, and what is logged stays short.
+
+A test that leaves a task running, or a ledger open, fails: the next one would be blamed for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import structlog
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _short_logs() -> None:
+    """Tracebacks as plain text: drawing frames around the locals of a thousand expected failures takes minutes."""
+    plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[structlog.processors.add_log_level, plain])
+
+
+@pytest.fixture
+async def _no_task_left() -> AsyncIterator[None]:
+    yield
+    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    assert not left, f"tasks outlived the test: {left}"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Set up before, and so taken down after, everything else that a test asks for."""
+    shared = _ledger_threads()  # of a ledger that several tests share; it may start further ones
+    if isinstance(request.node, pytest.Function) and _is_asynchronous(request.node):
+        request.getfixturevalue("_no_task_left")
+    yield
+    assert shared or not _ledger_threads(), f"a ledger was left open: {_ledger_threads()}"
+
+
+def _is_asynchronous(item: pytest.Function) -> bool:
+    function = getattr(item.function, "hypothesis", None)
+    return inspect.iscoroutinefunction(function.inner_test if function is not None else item.function)
+
+
+def _ledger_threads() -> list[str]:
+    return sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("ledger-"))
