@@ -6,7 +6,13 @@ import sys
 
 from bench import idle, lateness, schedules
 
-BENCHES = {"burst": lateness.burst, "steady": lateness.steady, "idle": idle.idle, "startup": idle.startup, "schedules": schedules.schedules}
+BENCHES = {
+    "burst": lateness.burst,
+    "steady": lateness.steady,
+    "idle": idle.idle,
+    "startup": idle.startup,
+    "schedules": schedules.schedules,
+}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or BENCHES:

@@ -116,7 +116,7 @@ def openapi_document() -> str:
 
 
 PAGES = {
-    "schedules.md": lambda: MADE + schedules_page(),
+    "schedules.md": schedules_page,
     "settings.md": settings_page,
     "outcomes.md": outcomes_page,
     "cli.md": cli_page,
