@@ -167,8 +167,8 @@ def _cron() -> Iterator[str]:
     yield "A schedule that can never fire is refused:\n"
     yield from _refused_table(("0 0 31 2 *", "0 0 0 1 1 ? 2020"))
     yield (
-        "A line pasted whole from a crontab is recognised and explained; a zone in front of an expression is taken: "
-        "`CRON_TZ=Europe/Paris 0 5 * * 1` is\n"
+        "A line pasted whole from a crontab is recognised and explained; a zone in front of an expression is taken:\n"
+        "`CRON_TZ=Europe/Paris 0 5 * * 1` is "
         f"{_words(understand('CRON_TZ=Europe/Paris 0 5 * * 1', now=NOW).schedule)}.\n"
     )
     yield from _refused_table(
@@ -251,8 +251,8 @@ def _clocks() -> Iterator[str]:
         "- A schedule whose minute or hour begins with `*` is a rhythm and follows the wall clock under every policy: "
         "every 15\n  minutes stays every 15 minutes, through both passes of a repeated hour.\n"
         "- A fixed time with a second field is taken literally under `run_once`, as no cron has a rule for it: not in "
-        "a gap, both\n  times when it is repeated. Where that matters the job carries a warning. The other policies hold "
-        "for it too.\n"
+        "a gap, both\n  times when it is repeated. Where that matters the job carries a warning. The other policies "
+        "hold for it too.\n"
         "- Intervals and single instants count real time; no policy touches them.\n"
     )
     yield "The preview names the days of the next two years on which this matters:\n"

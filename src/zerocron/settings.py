@@ -122,8 +122,10 @@ def _text(environment: Mapping[str, str], name: str) -> str | None:
 
 def _read(knob: dataclasses.Field[Any], text: str) -> Any:
     kind: type[Any] = type(knob.default)
-    if knob.name in CHOICES and text.lower() not in CHOICES[knob.name]:
-        raise ValueError(f"{text!r} is none of {', '.join(CHOICES[knob.name])}")
+    if knob.name in CHOICES:
+        if text.lower() not in CHOICES[knob.name]:
+            raise ValueError(f"{text!r} is none of {', '.join(CHOICES[knob.name])}")
+        return text.lower()
     if kind is bool:
         if text.lower() not in ("true", "false", "1", "0", "yes", "no", "on", "off"):
             raise ValueError(f"{text!r} is neither true nor false")

@@ -1,4 +1,7 @@
-"""One node for all tests of this folder, on one event loop; a team of its own for each test."""
+"""One node for all tests of a file, on one event loop; a team of its own for each test.
+
+Not for the whole folder: files are run in any order, and a node whose loop stands still meanwhile loses its session.
+"""
 
 from __future__ import annotations
 
@@ -20,33 +23,33 @@ HERE = Path(__file__).parent
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE) and pytest_asyncio.is_async_test(item):
-            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return Settings(data_dir=tmp_path_factory.mktemp("api"), outbound_allow="127.0.0.0/8", drain_seconds=0)
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def node(settings: Settings) -> AsyncIterator[Node]:
     async with run_node(settings) as it:
         yield it
 
 
-@pytest_asyncio.fixture(loop_scope="session")
+@pytest_asyncio.fixture(loop_scope="module")
 async def api(node: Node) -> Client:
     """A team of this test's own."""
     return await client_of(node, str(uuid.uuid4()))
 
 
-@pytest_asyncio.fixture(loop_scope="session")
+@pytest_asyncio.fixture(loop_scope="module")
 async def stranger(node: Node) -> Client:
     """Another team."""
     return await client_of(node, str(uuid.uuid4()))
 
 
-@pytest_asyncio.fixture(loop_scope="session")
+@pytest_asyncio.fixture(loop_scope="module")
 async def target() -> AsyncIterator[Target]:
     async with Target() as it:
         yield it

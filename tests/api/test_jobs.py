@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.api.support import JOB, NOWHERE, Client
+from tests.api.support import JOB, NOWHERE, Client, until
 
 
 async def test_a_job_has_every_field_with_its_default(api: Client) -> None:
@@ -26,6 +26,9 @@ async def test_a_job_has_every_field_with_its_default(api: Client) -> None:
         "schedule_cron": "0 0 1 1 *",
         "description": job["description"],
         "timezone": "UTC",
+        "language": "en",
+        "dst": "run_once",
+        "day_match": "either",
         "status": "active",
         "url": "https://example.com/x",
         "method": "GET",
@@ -205,8 +208,6 @@ async def test_a_job_for_one_instant_is_completed_afterwards(api: Client) -> Non
     async def look() -> bool:
         found.update(await api.get(f"/v1/jobs/{job['id']}"))
         return found["status"] == "completed"
-
-    from tests.api.support import until
 
     await until(look, "a completed job")
     assert found["next_run_at"] is None

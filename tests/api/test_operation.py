@@ -45,7 +45,7 @@ async def test_readyz_with_a_loop_that_does_not_go_round(
     api: Client, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stuck = dataclasses.replace(node.application.state.services, stalled=lambda: ["sweep"])
-    monkeypatch.setattr(node.application.state, "services", stuck)
+    monkeypatch.setitem(node.application.state._state, "services", stuck)
 
     answer = await api.with_key(None)("GET", "/readyz")
 

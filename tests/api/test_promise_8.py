@@ -7,6 +7,7 @@ had every occasion to do what it must not.
 from __future__ import annotations
 
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from tests.api.support import Client, until
@@ -243,4 +244,4 @@ async def test_triggers_beside_a_schedule_take_none_of_its_slots(api: Client, ta
     slots = sorted(run["scheduled_for"] for run in runs if run["triggered_by"] == "schedule")
     seconds = [int(slot[17:19]) for slot in slots]
     assert len([run for run in runs if run["triggered_by"] == "api"]) == 3
-    assert all((later - earlier) % 60 == 1 for earlier, later in zip(seconds, seconds[1:], strict=False)), slots
+    assert all((later - earlier) % 60 == 1 for earlier, later in pairwise(seconds)), slots

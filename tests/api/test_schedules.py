@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -24,9 +25,11 @@ async def test_a_cron_expression(api: Client) -> None:
         "kind": "cron",
         "schedule_cron": "0 9 * * 1-5",
         "timezone": "Europe/Paris",
+        "language": "en",
         "description": found["description"],
         "next": ["2027-01-01T08:00:00Z", "2027-01-04T08:00:00Z", "2027-01-05T08:00:00Z"],
         "warnings": [],
+        "clock_changes": [],
     }
     assert "09:00" in found["description"]
 
@@ -40,12 +43,33 @@ async def test_an_interval_and_an_instant(api: Client) -> None:
     assert (once["kind"], once["next"]) == ("once", ["2027-01-01T00:00:00Z"])
 
 
+async def test_plain_language_in_three_languages(api: Client) -> None:
+    for text, language in (
+        ("every weekday at 9am", "en"),
+        ("chaque jour ouvré à 9h", "fr"),
+        ("cada lunes a las 9", "es"),
+    ):
+        found = await preview(api, text)
+        assert (found["kind"], found["language"]) == ("cron", language)
+        assert found["schedule_cron"].startswith("0 9 * * 1")
+
+
+async def test_the_days_on_which_the_clocks_decide_are_named(api: Client) -> None:
+    found = await preview(api, "30 2 * * *", timezone="Europe/Paris", after="2027-01-01T00:00:00Z")
+
+    assert [(change["at"], change["kind"]) for change in found["clock_changes"]][:2] == [
+        ("2027-03-28T01:00:00Z", "gap"),
+        ("2027-10-31T01:00:00Z", "repeat"),
+    ]
+    assert all(change["effect"].endswith(".") for change in found["clock_changes"])
+
+
 async def test_without_an_instant_it_is_now_and_five(api: Client) -> None:
     found = await preview(api, "* * * * *")
 
     assert len(found["next"]) == 5
     times = [datetime.fromisoformat(text) for text in found["next"]]
-    assert all((later - earlier).total_seconds() == 60 for earlier, later in zip(times, times[1:], strict=False))
+    assert all((later - earlier).total_seconds() == 60 for earlier, later in pairwise(times))
 
 
 async def test_nothing_is_created(api: Client) -> None:

@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import hypothesis.errors
 import pytest
 import schemathesis
+from hypothesis.strategies import SearchStrategy
+from schemathesis import APIOperation, Case, GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.python import asgi
 from schemathesis.specs.openapi.checks import (
@@ -22,12 +25,14 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
+from tests.api.support import JOB
+from tests.api.test_openapi import OPERATIONS
 
 from zerocron.app import run_node
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.settings import Settings
 
-EXAMPLES_PER_OPERATION = 40
+EXAMPLES = 20
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -45,7 +50,6 @@ class Served:
         self._settings = Settings(data_dir=data_dir, drain_seconds=0)
         self._node: Any = None
         self.headers: dict[str, str] = {}
-        self.ids: dict[str, str] = {}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -72,22 +76,52 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def api_schema(served: Served) -> Any:
-    return schemathesis.openapi.from_asgi("/openapi.json", served)
+def operations(served: Served) -> dict[str, APIOperation]:
+    """Every operation of the document, by its id."""
+    schema = schemathesis.openapi.from_asgi("/openapi.json", served)
+    found = [result.ok() for result in schema.get_all_operations()]
+    return {str(one.definition.raw["operationId"]): one for one in found}
 
 
-schema = schemathesis.pytest.from_fixture("api_schema")
+def test_every_operation_is_asked(operations: dict[str, APIOperation]) -> None:
+    assert operations.keys() == OPERATIONS.keys()
 
 
-@schema.parametrize()
-@hypothesis.settings(
-    max_examples=EXAMPLES_PER_OPERATION,
-    deadline=None,
-    suppress_health_check=list(hypothesis.HealthCheck),
-    database=None,
-)
-def test_no_request_is_a_fault_of_ours(case: Any, served: Served) -> None:
-    response = case.call(headers=served.headers)
+@pytest.fixture
+def ids(operations: dict[str, APIOperation], served: Served) -> dict[str, str]:
+    """A job and its run, new for each test, so that right requests find something."""
+    job = operations["create_job"].Case(body=JOB).call(headers=served.headers).json()
+    trigger = operations["trigger_job"].Case(path_parameters={"job_id": job["id"]})
+    run = trigger.call(headers=served.headers).json()
+    return {"job_id": job["id"], "run_id": run["id"], "execution_id": f"{run['id']}.1"}
 
-    case.validate_response(response, checks=CHECKS)
-    assert response.status_code != 401
+
+def ask(served: Served, strategy: SearchStrategy[Case], *, right: bool) -> None:
+    @hypothesis.given(case=strategy)
+    @hypothesis.settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+        phases=[hypothesis.Phase.generate],  # what fails is told as it is; shrinking takes minutes
+    )
+    def each(case: Case) -> None:
+        response = case.call(headers=served.headers)
+        case.validate_response(response, checks=CHECKS)
+        assert response.status_code != 401 or not right
+
+    with contextlib.suppress(hypothesis.errors.Unsatisfiable):  # nothing is wrong where nothing is given
+        each()
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_right_requests(name: str, operations: dict[str, APIOperation], served: Served, ids: dict[str, str]) -> None:
+    known = {place: ids[place] for place in ids if f"{{{place}}}" in operations[name].path}
+    strategy = operations[name].as_strategy(generation_mode=GenerationMode.POSITIVE, path_parameters=known or None)
+
+    ask(served, strategy, right=True)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_wrong_requests(name: str, operations: dict[str, APIOperation], served: Served) -> None:
+    ask(served, operations[name].as_strategy(generation_mode=GenerationMode.NEGATIVE), right=False)

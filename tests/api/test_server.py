@@ -59,7 +59,7 @@ def _is_whole(heard: bytes) -> bool:
     return len(body) >= int(length.partition(b":")[2])
 
 
-@pytest_asyncio.fixture(loop_scope="session")
+@pytest_asyncio.fixture(loop_scope="module")
 async def wire(node: Node, api: Client) -> AsyncIterator[Wire]:
     listener = listen("127.0.0.1", 0)
     server = HttpServer(node.application, listener)

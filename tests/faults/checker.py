@@ -326,9 +326,9 @@ def i6_not_late(history: History) -> Found:
         late = lateness(history, run)
         if late is None:
             continue
+        begun = history.executions_of_run[run["id"]][0]["started_at"]
         backlog = sum(
-            run["scheduled_for"] <= (other["started_at"] or 0) < run["started_at"]
-            for other in history.runs_of_job[run["job_id"]]
+            run["scheduled_for"] <= (other["started_at"] or 0) < begun for other in history.runs_of_job[run["job_id"]]
         )
         if late > B_MS + backlog * TURN_MS:
             yield f"run {run['id']}: first execution {late} ms late although its start was possible"
@@ -630,8 +630,9 @@ def i19_manual(history: History) -> Found:
 def i20_cursor(history: History) -> Found:
     """Within a version the cursor only grows (by the ledger's audit triggers)."""
     for entry in history.audit:
-        moved_back = entry["before"] is not None and entry["after"] is not None and entry["after"] < entry["before"]
-        if entry["kind"] == "cursor" and entry["note"] == "same" and moved_back:
+        if entry["kind"] != "cursor" or entry["note"] != "same" or None in (entry["before"], entry["after"]):
+            continue
+        if entry["after"] < entry["before"]:
             yield f"job {entry['id']}: its cursor went from {entry['before']} back to {entry['after']}"
 
 

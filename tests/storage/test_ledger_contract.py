@@ -183,7 +183,7 @@ async def test_closing_waits_for_what_is_under_way_and_may_be_done_twice(ledger:
 
 schedules = st.sampled_from(
     [
-        Schedule("cron", "0 9 * * MON-FRI", None, None, "Europe/Paris"),
+        Schedule("cron", "0 9 * * MON-FRI", None, None, "Europe/Paris", dst="skip", day_match="both"),
         Schedule("interval", None, 90 * MINUTE, NOON, "UTC"),
         Schedule("once", None, None, NOON, "Asia/Tokyo"),
     ]
@@ -212,6 +212,7 @@ written_jobs = st.builds(
     tags=st.lists(texts, max_size=3).map(tuple),
     warnings=st.lists(texts, max_size=2).map(tuple),
     next_run_at=st.integers(0, 2**53),
+    language=st.sampled_from(["en", "fr", "es"]),
     created_at=st.integers(0, 2**53),
     updated_at=st.integers(0, 2**53),
 )

@@ -5,6 +5,7 @@ Works on the OpenAPI document alone, so that the page cannot say anything else t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from zerocron.api.wording import number
 
 Schema = Mapping[str, Any]
 NESTED_MAX = 3
+_REFERENCE = re.compile(r"#/components/schemas/(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +36,26 @@ class Shapes:
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._components: dict[str, Schema] = document["components"]["schemas"]
+        answered = [
+            answer
+            for methods in document["paths"].values()
+            for one in methods.values()
+            for answer in one["responses"].values()
+        ]
+        self._answers = self._reached(answered)
 
     def names(self) -> list[str]:
         """Those that answers are made of; what requests are made of is shown where it is sent."""
-        found = [name for name, schema in self._components.items() if "properties" in schema]
-        return sorted(name for name in found if not name.endswith(("Input", "Change")))
+        return sorted(name for name in self._answers if "properties" in self._components[name])
+
+    def _reached(self, start: Any) -> set[str]:
+        """The names of all components that something refers to, directly or through others."""
+        found: set[str] = set()
+        ahead = set(_REFERENCE.findall(str(start)))
+        while ahead:
+            found |= ahead
+            ahead = {name for known in ahead for name in _REFERENCE.findall(str(self._components[known]))} - found
+        return found
 
     def schema(self, name: str) -> Schema:
         return self._components[name]

@@ -116,6 +116,8 @@ def _must_wait(slot: Instant, overlap: str, occupancy: Occupancy) -> bool:
         return occupancy.queued_run_id is not None  # its turn has come and is being started
     if occupancy.active_is_owed:
         return True
+    if occupancy.active_status in WAITING and occupancy.queued_run_id is not None:
+        return True  # an earlier slot is queued: ending the active run for this one would let it overtake
     return occupancy.active_since is not None and slot <= occupancy.active_since
 
 

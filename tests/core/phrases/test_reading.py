@@ -387,7 +387,8 @@ def test_a_list_of_days_is_no_expression(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["*/0 */15 * * *", "0 0 30 2 *", "60 * * * *", "@often", "0 0 * * 8", "0 0 * * L", "0 0 * * 1#6"]
+    "text",
+    ["*/0 */15 * * *", "0 0 30 2 *", "60 * * * *", "@often", "0 0 * * 8", "0 0 * * L", "0 0 * * 1#6", "0 0 15W * *"],
 )
 def test_a_wrong_expression_is_refused(text: str) -> None:
     assert refusal(text).reason == "bad_cron"

@@ -280,21 +280,33 @@ def _day_masks(of_month: DaysOfMonth, of_week: DaysOfWeek, either: bool) -> tupl
     Cached, as half of the work on an expression is here, and many share their days and not their times.
     """
     fixed = sum(1 << day for day in of_month.days)
+    weeks = [_weekday_bits(of_week, first) for first in range(7)]
+    last_ones = [weekday for weekday, n in of_week.nth if n == LAST]
 
     def mask(length: int, first: int) -> int:
-        month = fixed | of_month.last_day << length
+        month, week = fixed | of_month.last_day << length, weeks[first]
         for day in (*of_month.nearest, *(length,) * of_month.last_weekday):
             if day <= length:
                 month |= 1 << _nearest_weekday(day, length, first)
-        week = 0
-        for weekday in of_week.days:
-            week |= _EVERY_7TH << _first_on(weekday, first)
-        for weekday, n in of_week.nth:
+        for weekday in last_ones:
             day = _first_on(weekday, first)
-            week |= 1 << (day + 7 * (n - 1) if n != LAST else day + (length - day) // 7 * 7)
+            week |= 1 << day + (length - day) // 7 * 7
         return (month | week if either else month & week) & ((2 << length) - 2)
 
     return tuple(tuple(mask(length, first) for first in range(7)) for length in range(28, 32))
+
+
+def _weekday_bits(of_week: DaysOfWeek, first: int) -> int:
+    """The days on which the weekdays and the first to fifth ones fall, whatever the length of the month."""
+    if len(of_week.days) == len(WEEKDAYS):
+        return -1
+    bits = 0
+    for weekday in of_week.days:
+        bits |= _EVERY_7TH << _first_on(weekday, first)
+    for weekday, n in of_week.nth:
+        if n != LAST:
+            bits |= 1 << _first_on(weekday, first) + 7 * (n - 1)
+    return bits
 
 
 _EVERY_7TH = sum(1 << day for day in range(0, 35, 7))
