@@ -17,6 +17,7 @@ from zerocron.core.planning import (
     Occupancy,
     Skip,
     SlotPlan,
+    left_behind,
     plan_slots,
     plan_turn,
 )
@@ -363,6 +364,11 @@ def running_with_one_behind_it(story: Story) -> None:
     story.queued = NOON - MINUTE
 
 
+def waiting_for_a_retry_with_one_behind_it(story: Story) -> None:
+    running_with_one_behind_it(story)
+    story.retrying = True
+
+
 def begun_after_the_slot(story: Story) -> None:
     story.active, story.active_since = NOON - HOUR, NOON
 
@@ -392,6 +398,7 @@ def left_out(reason: Reason) -> SlotPlan:
         (running, left_out(Reason.OVERLAP), QUEUE, START),
         (running_with_one_behind_it, left_out(Reason.OVERLAP), left_out(Reason.QUEUE_FULL), START),
         (waiting_for_a_retry, SUPERSEDE, SUPERSEDE, START),
+        (waiting_for_a_retry_with_one_behind_it, WAIT, WAIT, START),
         (waiting_to_be_sent_again_after_its_node_was_lost, WAIT, WAIT, START),
         (begun_after_the_slot, WAIT, WAIT, START),
         (about_to_take_its_turn, WAIT, WAIT, START),
@@ -442,6 +449,27 @@ def test_a_backlog_is_worked_off_one_run_after_the_other() -> None:
     story.end_active()
     story.carry_out(story.plan())
     assert story.started == [NOON, NOON + MINUTE]
+
+
+# What a job leaves behind that is stopped or gets another schedule.
+
+
+@given(stories())
+def test_the_slots_a_job_leaves_behind_are_all_in_one_record(story: Story) -> None:
+    assert story.cursor is not None
+    skip = left_behind(story.schedule, story.cursor, story.now, Reason.JOB_PAUSED)
+    due = slots_in(story.schedule, story.cursor, story.now)
+    assert skip == Skip(due[0], due[-1], len(due), Reason.JOB_PAUSED)
+
+
+def test_a_job_that_is_not_due_leaves_nothing_behind() -> None:
+    assert left_behind(EVERY_MINUTE, None, NOON, Reason.JOB_PAUSED) is None
+    assert left_behind(EVERY_MINUTE, NOON + 1, NOON, Reason.JOB_PAUSED) is None
+
+
+def test_a_promised_slot_is_recorded_even_if_the_schedule_no_longer_has_it() -> None:
+    skip = left_behind(cron("0 * * * *"), NOON + 30 * MINUTE, NOON + 40 * MINUTE, Reason.JOB_EDITED)
+    assert skip == Skip(NOON + 30 * MINUTE, NOON + 30 * MINUTE, 1, Reason.JOB_EDITED)
 
 
 # A waiting run whose time has come.

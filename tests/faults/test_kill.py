@@ -52,7 +52,7 @@ async def test_killed_at_each_step(tmp_path: Path, on_lost: str) -> None:
 async def _killed_at(folder: Path, on_lost: str, step: Step) -> None:
     async with worlds.world(folder) as world:
         await world.start(stop_at=step.stop_at)
-        job_id = await world.job("job", on_lost=on_lost)
+        job_id = await world.job("job", on_lost=on_lost, catchup="all")  # on a slow machine a restart takes a while
         await world.died()
         before_commit = step.stop_at in ("claimed", "inside-start")
         slot = world.one("SELECT next_run_at FROM jobs" if before_commit else "SELECT max(scheduled_for) FROM runs")

@@ -1,0 +1,46 @@
+"""`0cron serve --demo`: something to look at in the first minute, with nothing set up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.journeys.server import Person, eventually, serving
+
+
+async def test_the_demo_serves_sample_runs(tmp_path: Path) -> None:
+    async with serving(tmp_path / "data", "--demo") as server:
+        person = Person(server)
+        jobs = {job["name"]: job for job in (await person.ask("GET", "/v1/jobs?tag=demo"))["items"]}
+        hello = jobs["Demo: say hello"]
+        flaky = jobs["Demo: fails, then recovers by retrying"]
+        broken = jobs["Demo: always fails, so you can see why"]
+        assert len(jobs) == 4
+
+        # One recovers by retrying, one never does, and both say why.
+        recovering, failing = await person.triggers(flaky), await person.triggers(broken)
+        recovered = await person.sees(recovering["id"], "succeeded")
+        assert [execution["status"] for execution in recovered["executions"]] == ["failed", "failed", "success"]
+        failed = await person.sees(failing["id"], "failed")
+        assert failed["executions"][0]["error"]["message"] == "The status was 500; the job accepts 2xx."
+
+        # And without anybody doing anything, a request goes out every ten seconds.
+        async def first_hello() -> dict[str, Any] | None:
+            ended = [run for run in await person.history(hello) if run["status"] == "succeeded"]
+            return ended[0] if ended else None
+
+        run = await eventually(first_hello, "the first hello")
+        assert run["triggered_by"] == "schedule"
+        assert run["scheduled_for"][18] == "0"
+        execution = (await person.ask("GET", f"/v1/runs/{run['id']}"))["executions"][0]
+        assert "Hello from the demo target." in execution["response"]["body"]
+
+        # Started again, it makes no second set of samples, and leaves alone what a person changed.
+        await person.ask("PATCH", f"/v1/jobs/{hello['id']}", {"name": "Demo: say hello", "timeout": 7})
+        await server.stop()
+        await server.start("--demo")
+        again = {job["name"]: job for job in (await person.ask("GET", "/v1/jobs?tag=demo"))["items"]}
+        assert again.keys() == jobs.keys()
+        assert again["Demo: say hello"]["timeout"] == 7
+        working = await person.sees((await person.triggers(hello))["id"], "succeeded", "failed")
+        assert working["status"] == "succeeded"
