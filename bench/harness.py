@@ -146,12 +146,15 @@ class Server:
         url_file = self.data_dir / "local-url"
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            with contextlib.suppress(OSError):
-                with urllib.request.urlopen(url_file.read_text().strip() + "/readyz") as answer:
-                    if answer.status == 200:
-                        return
+            with contextlib.suppress(OSError), urllib.request.urlopen(_ready_url(url_file)) as answer:
+                if answer.status == 200:
+                    return
             time.sleep(0.02)
         raise TimeoutError("the server did not become ready")
+
+
+def _ready_url(url_file: Path) -> str:
+    return url_file.read_text().strip() + "/readyz"
 
 
 @contextlib.contextmanager
@@ -166,7 +169,7 @@ def server(data_dir: Path, **settings: object) -> Iterator[Server]:
     environment |= {f"ZEROCRON_{name.upper()}": str(value) for name, value in settings.items()}
     begun = time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, *os.environ.get("BENCH_SERVER", "-m zerocron serve").split()],
+        [sys.executable, "-m", "zerocron", "serve"],
         env=environment,
         stdout=subprocess.DEVNULL,
     )

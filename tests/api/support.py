@@ -184,8 +184,11 @@ async def moment(seconds: float = 0.01) -> None:
     """A short pause between two looks at something."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
-    loop.call_later(seconds, lambda: future.done() or future.set_result(None))
-    await future
+    timer = loop.call_later(seconds, future.set_result, None)
+    try:
+        await future
+    finally:
+        timer.cancel()
 
 
 async def until(look: Callable[[], Awaitable[bool]], what: str, seconds: float = 15) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from tests.api.support import Client, until
 
+from zerocron.actions.keys import Keys
 from zerocron.app import Node
+from zerocron.clock import SystemClock
 from zerocron.core.errors import Unavailable
 from zerocron.settings import Settings
 
@@ -76,9 +78,6 @@ async def test_a_revoked_key_opens_nothing_at_once(api: Client) -> None:
 
 
 async def test_a_key_revoked_on_another_node_opens_nothing_within_a_second(api: Client, node: Node) -> None:
-    from zerocron.actions.keys import Keys
-    from zerocron.clock import SystemClock
-
     made = (await api("POST", "/v1/api-keys", {"name": "x"})).json
     other = api.with_key(made["key"])
     assert (await other("GET", "/v1/jobs")).status == 200

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from fastapi.routing import iter_route_contexts
-from tests.api.support import JOB, NOWHERE, Answer, Client
+from tests.api.support import JOB, NOWHERE, Answer, Client, exchange, scope_of
 
 from zerocron.app import Node
+from zerocron.core.tokens import Token
 
 PUBLIC = {"/", "/docs", "/docs/style.css", "/docs/icon.svg", "/openapi.json", "/healthz", "/readyz", "/metrics"}
 
@@ -58,8 +59,6 @@ async def wrong_keys(node: Node, api: Client) -> dict[str, str | None]:
 
 
 def _signed(beginning: str, secret: str) -> str:
-    from zerocron.core.tokens import Token
-
     return Token(beginning.removeprefix("0c_"), secret).text
 
 
@@ -113,8 +112,6 @@ async def test_a_key_is_never_taken_from_the_address(api: Client) -> None:
 
 
 async def test_two_authorization_headers_are_none(api: Client) -> None:
-    from tests.api.support import exchange, scope_of
-
     scope = scope_of("GET", "/v1/jobs", "", {})
     good = (b"authorization", f"Bearer {api.key}".encode())
     scope["headers"] = [good, good]

@@ -207,7 +207,7 @@ async def test_a_job_for_one_instant_is_completed_afterwards(api: Client) -> Non
 
     async def look() -> bool:
         found.update(await api.get(f"/v1/jobs/{job['id']}"))
-        return found["status"] == "completed"
+        return bool(found["status"] == "completed")
 
     await until(look, "a completed job")
     assert found["next_run_at"] is None

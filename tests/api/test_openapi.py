@@ -10,6 +10,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
+from pydantic import BaseModel
 from tests.api.support import Client
 from tests.api.test_auth import routes
 
@@ -151,7 +152,12 @@ async def test_the_shapes_are_valid_schemas_and_all_in_use(document: dict[str, A
 
 
 async def test_the_examples_are_true(document: dict[str, Any]) -> None:
-    shapes = {"Job": JobOut, "Run": RunOut, "RunWithExecutions": RunWithExecutions, "Execution": ExecutionOut}
+    shapes: dict[str, type[BaseModel]] = {
+        "Job": JobOut,
+        "Run": RunOut,
+        "RunWithExecutions": RunWithExecutions,
+        "Execution": ExecutionOut,
+    }
     for name, model in shapes.items():
         for example in document["components"]["schemas"][name]["examples"]:
             assert model.model_validate(example).model_dump(mode="json") == example

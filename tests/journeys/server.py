@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import selectors
 import signal
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import aiohttp
 
 T = TypeVar("T")
-START_SECONDS_MAX = 30
+SECONDS_MAX = 30
 
 
 async def eventually(look: Callable[[], Awaitable[T | None]], what: str, seconds: float = 20) -> T:
@@ -23,10 +25,17 @@ async def eventually(look: Callable[[], Awaitable[T | None]], what: str, seconds
     deadline = loop.time() + seconds
     while (found := await look()) is None:
         assert loop.time() < deadline, f"{what} did not come within {seconds} s"
-        future: asyncio.Future[None] = loop.create_future()
-        loop.call_later(0.02, lambda moment=future: moment.done() or moment.set_result(None))
-        await future
+        await _moment(loop)
     return found
+
+
+async def _moment(loop: asyncio.AbstractEventLoop) -> None:
+    future: asyncio.Future[None] = loop.create_future()
+    timer = loop.call_later(0.02, future.set_result, None)
+    try:
+        await future
+    finally:
+        timer.cancel()
 
 
 class Server:
@@ -34,11 +43,10 @@ class Server:
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
-        self.log = data_dir.with_name(f"{data_dir.name}.log")
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: subprocess.Popen[bytes] | None = None
 
-    async def start(self, *arguments: str) -> None:
-        (self.data_dir / "local-url").unlink(missing_ok=True)
+    def start(self, *arguments: str) -> None:
+        """Start it, and wait until it says that it is running."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("ZEROCRON_")}  # noqa: TID251
         environment = inherited | {
             "ZEROCRON_DATA_DIR": str(self.data_dir),
@@ -47,16 +55,18 @@ class Server:
             "ZEROCRON_DRAIN_SECONDS": "0",
         }
         with self.log.open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "zerocron", "serve", *arguments, env=environment, stdout=log, stderr=log
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "zerocron", "serve", *arguments],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=log,
             )
+        said = _read_until(self._process.stdout, b"is running at")
+        assert said, self.log.read_text()
 
-        async def listening() -> bool | None:
-            assert self._process is not None
-            assert self._process.returncode is None, self.log.read_text()
-            return True if (self.data_dir / "local-url").exists() else None
-
-        await eventually(listening, "the server", START_SECONDS_MAX)
+    @property
+    def log(self) -> Path:
+        return self.data_dir.with_name(f"{self.data_dir.name}.log")
 
     @property
     def url(self) -> str:
@@ -66,30 +76,44 @@ class Server:
     def key(self) -> str:
         return (self.data_dir / "local-key").read_text().strip()
 
-    async def kill(self) -> None:
+    def kill(self) -> None:
         """As a power cut would."""
-        await self._end(signal.SIGKILL)
+        self._end(signal.SIGKILL)
 
-    async def stop(self) -> None:
-        await self._end(signal.SIGTERM)
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
 
-    async def _end(self, number: signal.Signals) -> None:
+    def _end(self, number: signal.Signals) -> None:
         process, self._process = self._process, None
-        if process is not None and process.returncode is None:
-            process.send_signal(number)
-            async with asyncio.timeout(20):
-                await process.wait()
+        if process is not None:
+            with process:
+                process.send_signal(number)
+                process.wait(SECONDS_MAX)
 
 
-@contextlib.asynccontextmanager
-async def serving(data_dir: Path, *arguments: str) -> AsyncIterator[Server]:
+def _read_until(stream: IO[bytes] | None, words: bytes) -> bytes:
+    """What the process says up to these words; nothing when it ends or falls silent before."""
+    assert stream is not None
+    said = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
+        while words not in said:
+            part = os.read(stream.fileno(), 4_096) if selector.select(SECONDS_MAX) else b""
+            if not part:
+                return b""
+            said += part
+    return said
+
+
+@contextlib.contextmanager
+def serving(data_dir: Path, *arguments: str) -> Iterator[Server]:
     """A server that runs until the block is left, however it is left."""
     server = Server(data_dir)
     try:
-        await server.start(*arguments)
+        server.start(*arguments)
         yield server
     finally:
-        await server.kill()
+        server.kill()
 
 
 class Person:

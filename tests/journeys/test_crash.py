@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tests.journeys.server import Person, Server
-from tests.support.target import Target
+from tests.support.target import Exchange, Target
 
 
-async def test_a_run_survives_the_death_of_the_server(server: Server, person: Person, target: Target) -> None:
+async def test_a_run_survives_the_death_of_the_server(mortal: Server, target: Target) -> None:
     """At least once by default; at most once for a job that asks for it. Nothing is sent twice without saying so."""
+    person = Person(mortal)
     target.on("/hangs-once", lambda exchange: exchange.answer(200) if _attempt(exchange) > 1 else None)
     schedule = {"schedule": "0 0 1 1 *", "timeout": 60}
     again = await person.creates(name="again", url=f"{target.url}/hangs-once?again", **schedule)
@@ -22,8 +23,8 @@ async def test_a_run_survives_the_death_of_the_server(server: Server, person: Pe
     await target.wait_for(lambda: len(target.requests) == 3)
     await person.sees(runs["retrying"]["id"], "retrying")
 
-    await server.kill()
-    await server.start()
+    mortal.kill()
+    mortal.start()
 
     # The one that may be sent again is, as a second execution under the same key.
     ended = await person.sees(runs["again"]["id"], "succeeded")
@@ -45,16 +46,17 @@ async def test_a_run_survives_the_death_of_the_server(server: Server, person: Pe
     assert retried["finished_at"] >= retried["executions"][0]["finished_at"]
 
 
-def _attempt(exchange: object) -> int:
-    return int(exchange.request.headers["x-0cron-attempt"])  # type: ignore[attr-defined]
+def _attempt(exchange: Exchange) -> int:
+    return int(exchange.request.headers["x-0cron-attempt"])
 
 
-async def test_what_was_answered_with_success_is_still_there(server: Server, person: Person, target: Target) -> None:
+async def test_what_was_answered_with_success_is_still_there(mortal: Server, target: Target) -> None:
     """Promise 7: a 2xx is sent after the commit."""
+    person = Person(mortal)
     job = await person.creates(name="kept", schedule="0 0 1 1 *", url=f"{target.url}/ok")
     await person.ask("POST", f"/v1/jobs/{job['id']}/pause")
-    await server.kill()
-    await server.start()
+    mortal.kill()
+    mortal.start()
 
     found = await person.ask("GET", f"/v1/jobs/{job['id']}")
 

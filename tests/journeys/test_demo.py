@@ -9,7 +9,7 @@ from tests.journeys.server import Person, eventually, serving
 
 
 async def test_the_demo_serves_sample_runs(tmp_path: Path) -> None:
-    async with serving(tmp_path / "data", "--demo") as server:
+    with serving(tmp_path / "data", "--demo") as server:
         person = Person(server)
         jobs = {job["name"]: job for job in (await person.ask("GET", "/v1/jobs?tag=demo"))["items"]}
         hello = jobs["Demo: say hello"]
@@ -37,8 +37,8 @@ async def test_the_demo_serves_sample_runs(tmp_path: Path) -> None:
 
         # Started again, it makes no second set of samples, and leaves alone what a person changed.
         await person.ask("PATCH", f"/v1/jobs/{hello['id']}", {"name": "Demo: say hello", "timeout": 7})
-        await server.stop()
-        await server.start("--demo")
+        server.stop()
+        server.start("--demo")
         again = {job["name"]: job for job in (await person.ask("GET", "/v1/jobs?tag=demo"))["items"]}
         assert again.keys() == jobs.keys()
         assert again["Demo: say hello"]["timeout"] == 7
