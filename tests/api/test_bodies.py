@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+from typing import Any
 
 import pytest
 from tests.api.support import JOB, NOWHERE, Client
 
+from zerocron.api import gate
 from zerocron.api.gate import REQUEST_BYTES_MAX
 from zerocron.api.json_text import DEPTH_MAX, read_json
 from zerocron.core.errors import Invalid
@@ -178,6 +181,23 @@ async def test_the_deepest_body_fits(api: Client) -> None:
     assert (await api("POST", "/v1/jobs", body=with_member("body", nested))).status == 201
     answer = await api("POST", "/v1/jobs", body=with_member("body", f"[{nested}]"))
     assert "32 levels" in answer.problem(422)
+
+
+async def test_a_large_body_is_checked_beside_the_event_loop(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a million brackets take half a second to walk: runs must not be late for that."""
+    here = threading.current_thread()
+    checked_in: list[threading.Thread] = []
+
+    def watched(body: bytes) -> Any:
+        checked_in.append(threading.current_thread())
+        return read_json(body)
+
+    monkeypatch.setattr(gate, "read_json", watched)
+    brackets = b'{"body":[' + b"[]," * 400_000 + b"[]]}"
+    assert (await api("POST", "/v1/jobs", body=brackets)).problem(422, "name")
+    assert checked_in[0] is not here
+    assert (await api("POST", "/v1/jobs", JOB)).status == 201
+    assert checked_in[1] is here
 
 
 async def test_a_body_where_none_belongs_is_refused(api: Client) -> None:

@@ -97,8 +97,9 @@ class VirtualClock:
         return event.is_set()
 
 
-Failing = Literal["before", "after", "error"]
-"""The write is refused; it is committed and the answer is lost; it raises what nobody expects."""
+Failing = Literal["before", "after", "error", "die-before", "die-after"]
+"""The write is refused; it is committed and the answer is lost; it raises what nobody expects; and the whole process
+ends before or after it: nothing more comes back from the ledger until somebody has cleared up (`Stage.kill`)."""
 
 
 @dataclass(slots=True)
@@ -124,22 +125,33 @@ class FaultyLedger:
     fault_log: Log
     writes: int = 0
     failed: int = 0
+    dead: bool = False
 
     async def write(self, transaction: Transaction[T]) -> T:
         self.writes += 1
         loop = virtual_loop()
-        meets = self.outage is not None and self.outage.meets(self.writes, loop.time())
-        if meets:
-            self._log()
-        if self.outage is not None and meets and self.outage.how != "after":
-            raise Unavailable("refused by the test") if self.outage.how == "before" else RuntimeError("by the test")
+        how = self.outage.how if self.outage is not None and self.outage.meets(self.writes, loop.time()) else None
+        await self._still_alive(how == "die-before")
+        if how in ("before", "after", "error"):
+            self._log(how)
+        if how == "before":
+            raise Unavailable("refused by the test")
+        if how == "error":
+            raise RuntimeError("by the test")
         with loop.working():
             result = await self.inner.write(transaction)
-        if meets:
+        await self._still_alive(how == "die-after")
+        if how == "after":
             raise Unavailable("the answer was lost by the test")
         return result
 
+    async def _still_alive(self, dies: bool) -> None:
+        self.dead = self.dead or dies
+        if self.dead:
+            await asyncio.Event().wait()
+
     async def read(self, transaction: Transaction[T]) -> T:
+        await self._still_alive(False)
         with virtual_loop().working():
             return await self.inner.read(transaction)
 
@@ -147,11 +159,11 @@ class FaultyLedger:
         with virtual_loop().working():
             await self.inner.close()
 
-    def _log(self) -> None:
+    def _log(self, how: Failing) -> None:
         self.failed += 1
         now = VirtualClock().now()
-        # Up to 10 s until the claim of the members gives them back, and the pause of a loop that has failed.
-        self.fault_log.write(kind="ledger", **{"from": now, "to": now + 16_000})
+        # A failed start gives its claim back; a member whose start fails even alone is set aside for 10 s.
+        self.fault_log.write(kind="ledger", **{"from": now, "to": now + (12_000 if how == "error" else 6_000)})
 
 
 Act = Callable[[int, int], tuple[float, int]]

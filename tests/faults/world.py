@@ -242,7 +242,8 @@ class World:
 
     def died_meanwhile(self) -> None:
         """The node died at its stop point while it was being stopped."""
-        self._down = ("kill", int(self.death_note.read_text()))
+        assert self._down is not None
+        self._down = ("kill", min(self._down[1], int(self.death_note.read_text())))
 
     def freeze(self) -> Callable[[], None]:
         """SIGSTOP; the returned function continues it."""

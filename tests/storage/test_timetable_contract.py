@@ -254,6 +254,9 @@ async def test_only_what_is_near_is_put_and_what_has_moved_away_is_forgotten(tim
     await put_near(timetable, {"j:near": NOW + HORIZON_MS, "j:far": NOW + HORIZON_MS + 1, "j:moved": NOW * 2}, NOW)
     assert await timetable.size() == 1
     assert await claimed(timetable, NOW + HORIZON_MS) == ["j:near"]
+    await put_near(timetable, {"j:near": NOW * 2}, NOW)
+    await put_near(timetable, {"j:other": NOW}, NOW)
+    assert await claimed(timetable, NOW + HORIZON_MS * 2) == ["j:other"]
 
 
 # all of it together

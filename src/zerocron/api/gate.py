@@ -8,6 +8,7 @@ a problem. Must never hold more of a request than its bound.
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -22,6 +23,9 @@ from zerocron.core.errors import NotFound, TooLarge, Unauthorized, ZerocronError
 
 REQUEST_BYTES_MAX = 1_572_864
 """A job's body of 1 MB, its escapes, and the rest of the job."""
+
+CHECKED_AT_ONCE_BYTES_MAX = 65_536
+"""A larger body is checked in a thread: half a million brackets take half a second, in which runs would be late."""
 
 ADDRESS_BYTES_MAX = 8_192
 """Path and query together."""
@@ -80,7 +84,9 @@ class Gate:
         body = await _read(scope, receive)
         if body is None:
             return  # the client has gone
-        if body:
+        if len(body) > CHECKED_AT_ONCE_BYTES_MAX:
+            await asyncio.to_thread(read_json, body)
+        elif body:
             read_json(body)
         await self._app(_as_json(scope, bearer), _replay(body, receive), send)
 
