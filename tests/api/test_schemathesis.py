@@ -32,7 +32,7 @@ from zerocron.app import run_node
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.settings import Settings
 
-EXAMPLES = 20
+EXAMPLES = 15
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

@@ -185,7 +185,8 @@ def _notes(given: Schema, resolved: Schema, *, optional: bool) -> Iterator[str]:
 
 def _sizes(bounds: Schema) -> Iterator[str]:
     if "maxLength" in bounds:
-        yield f"{bounds.get('minLength', 0):,} to {bounds['maxLength']:,} characters"
+        least, most = bounds.get("minLength", 0), bounds["maxLength"]
+        yield f"{least:,} to {most:,} characters" if least else f"at most {most:,} characters"
     if "maxItems" in bounds:
         yield f"at most {bounds['maxItems']:,} items"
     if "maxProperties" in bounds:

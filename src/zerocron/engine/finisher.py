@@ -25,7 +25,7 @@ from zerocron.storage.timetable.horizon import put_near
 
 log = structlog.get_logger(__name__)
 
-LINGER_SECONDS = 0.01
+LINGER_SECONDS = 0.015
 IDLE_SECONDS = 60
 BATCH_MAX = 250
 BATCH_BYTES_MAX = 8_388_608
