@@ -181,7 +181,7 @@ async def test_a_database_that_is_away_is_told_with_when_to_come_back(
     monkeypatch.setattr(node.jobs, "page", away)
     answer = await api("GET", "/v1/jobs")
 
-    assert answer.problem(503) == "The database cannot be used now: disk full."
+    assert answer.problem(503) == "The database cannot be used now. The same request may succeed later."
     assert answer.headers["retry-after"] == "5"
 
 

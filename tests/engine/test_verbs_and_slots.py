@@ -77,9 +77,9 @@ async def test_a_job_stopped_while_a_retry_waits_sends_nothing_more(tmp_path: Pa
         job = await house.create("* * * * *", retry=RetryPolicy(5, "fixed", 5))
         await house.clock.advance(62)
         await verb(house.jobs, job)
+        assert [run.status for run in await house.runs(job)] == ["cancelled"], "as soon as the call has returned"
         await house.clock.advance(90)
         assert len(house.target.requests) == 1
-        assert [run.status for run in await house.runs(job)] == ["cancelled"]
 
 
 @pytest.mark.parametrize(("verb", "reason"), [(pause, "job_paused"), (delete, "job_deleted")])

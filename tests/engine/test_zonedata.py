@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.engine.book import Book
-from tests.storage.samples import HOUR, MINUTE, NOON, a_job
+from tests.storage.samples import HOUR, MINUTE, NOON, a_job, a_run
 from tests.support.clock import ManualClock
 
 from zerocron.core.model import Job
@@ -58,3 +58,13 @@ async def test_a_schedule_without_a_further_slot_is_left_as_it_is(book: Book, le
     last = await job_due(book, NOON + HOUR, Schedule("cron", "0 0 0 1 1 * 2020", None, None, "UTC"))
     assert await zonedata.refresh(ledger, clock, "2026b") == 0
     assert (await book.job(last)).state.next_run_at == NOON + HOUR
+
+
+async def test_a_slot_that_has_its_record_is_not_made_the_next_one_again(book: Book, ledger: SqliteLedger) -> None:
+    """The clock was set back since that slot ran; starting it twice would fail for ever."""
+    clock = ManualClock(NOON)
+    await zonedata.refresh(ledger, clock, "2026a")
+    job = a_job(schedule=HOURLY, next_run_at=NOON + 2 * HOUR + 30 * MINUTE)
+    await book.keep(job, a_run(job, NOON + HOUR, status="succeeded"), a_run(job, NOON + 2 * HOUR, status="skipped"))
+    assert await zonedata.refresh(ledger, clock, "2026b") == 1
+    assert (await book.job(job)).state.next_run_at == NOON + 3 * HOUR

@@ -41,7 +41,7 @@ async def plain(world: World, mutants: tuple[str, ...]) -> None:
 
 
 async def killed_inside_start(world: World, mutants: tuple[str, ...]) -> None:
-    await world.start(mutants=mutants, stop_at="inside-start:2")
+    await world.start(mutants=mutants, stop_at="inside-start:3")  # well after the call that made the job
     job_id = await world.job("job", overlap="allow")  # or a run that was never written would hold the place for ever
     await world.died()
     await world.start()

@@ -469,6 +469,7 @@ async def test_overdue_jobs_are_those_due_before_the_instant_oldest_first(ledger
         (Overlap.ALLOW, JobState(NOON, "active", NOON), False),
         (Overlap.QUEUE, JobState(NOON, None, None, "queued"), False),
         (Overlap.SKIP, JobState(NOON, None, NOON), False),
+        (Overlap.SKIP, JobState(NOON, "active", None), False),
     ],
 )
 async def test_a_job_whose_slot_waits_for_its_own_run_is_not_overdue(

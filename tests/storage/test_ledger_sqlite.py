@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 from tests.storage.samples import sqlite_ledger
+from tests.support.clock import moment
 
 from zerocron.core.errors import Conflict, Unavailable
 from zerocron.storage.ledger import database, facts
@@ -162,6 +163,26 @@ async def test_a_writer_holds_the_file_from_its_first_statement_on(sqlite: Sqlit
         return "committed"
 
     assert await sqlite.write(intrude) == "committed"
+
+
+async def test_what_was_handed_in_is_done_even_if_its_caller_gives_up_before_its_turn(sqlite: SqliteLedger) -> None:
+    began, go_on = threading.Event(), threading.Event()
+
+    def block(_connection: Connection) -> None:
+        began.set()
+        assert go_on.wait(20)
+
+    blocking = asyncio.create_task(sqlite.write(block))
+    await asyncio.to_thread(began.wait, 20)
+    queued = asyncio.create_task(sqlite.write(lambda connection: facts.put(connection, "name", "done")))
+    await asyncio.wait([queued], timeout=0)
+    queued.cancel()
+    await asyncio.gather(queued, return_exceptions=True)
+    await moment()
+    go_on.set()
+    await blocking
+    await sqlite.write(lambda connection: facts.put(connection, "other", "behind it"))
+    assert await sqlite.read(lambda connection: facts.get(connection, "name")) == "done"
 
 
 async def test_a_file_that_somebody_else_holds_is_unavailable_and_then_is_not(

@@ -105,12 +105,19 @@ def problem(
     return Response(orjson.dumps(content), status, dict(headers or {}), MEDIA_TYPE)
 
 
+AWAY = "The database cannot be used now. The same request may succeed later."
+
+
 def of_error(error: ZerocronError) -> Response:
     """The response to one of our errors."""
     status = next(status for kind, status in STATUSES.items() if isinstance(error, kind))
+    message = error.message
+    if isinstance(error, Unavailable):
+        log.warning("unavailable", reason=message)  # the driver's words may name files and hosts: for the log only
+        message = AWAY
     return problem(
         status,
-        error.message,
+        message,
         errors=error.fields if isinstance(error, Invalid) else (),
         suggestions=error.suggestions if isinstance(error, Invalid) else (),
         headers=_HEADERS.get(status),

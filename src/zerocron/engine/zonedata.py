@@ -15,6 +15,7 @@ from zerocron.clock import Clock
 from zerocron.core.model import Instant, Job
 from zerocron.storage.ledger import facts
 from zerocron.storage.ledger import jobs as job_rows
+from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger.database import Ledger, Transaction
 
 log = structlog.get_logger(__name__)
@@ -53,7 +54,8 @@ def _recompute_page(after_id: str, now: Instant) -> Transaction[tuple[list[str],
         changed: list[Job] = []
         seen: dict[str, Instant | None] = {}
         for job in page:
-            following = job.schedule.next_after(now)
+            recorded = run_rows.newest_slot(connection, job.id)  # later than now if the clock was set back since
+            following = job.schedule.next_after(max(now, recorded or now))
             if following is not None and following != job.state.next_run_at:
                 seen[job.id] = job.state.next_run_at
                 changed.append(dataclasses.replace(job, state=dataclasses.replace(job.state, next_run_at=following)))
