@@ -58,7 +58,8 @@ async def test_ten_minutes_down(world: World) -> None:
         late = [run for run in runs if run["status"] != "skipped" and run["created_at"] - run["scheduled_for"] > 5_000]
         assert missed >= 595 - most
         assert len(late) <= most
-        assert any(run["status"] == "succeeded" for run in runs)
+        # The newest missed slot may be one that came due between the start and its first look at the ledger.
+        assert any(run["status"] == "succeeded" and run["scheduled_for"] > gone_at for run in world.runs(job_id))
     slot = world.runs(seldom)[0]
     assert slot["status"] == "skipped" or slot["created_at"] - slot["scheduled_for"] <= 60_000
 

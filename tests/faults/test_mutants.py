@@ -45,7 +45,8 @@ async def killed_inside_start(world: World, mutants: tuple[str, ...]) -> None:
     job_id = await world.job("job", overlap="allow")  # or a run that was never written would hold the place for ever
     await world.died()
     await world.start()
-    await until(lambda: world.succeeded(job_id) > 3, "going on")
+    before, begun = world.succeeded(job_id), world.now_ms()
+    await until(lambda: world.succeeded(job_id) > before and world.now_ms() > begun + 1_500, "the checker's cut-off")
 
 
 async def killed_while_sending(world: World, mutants: tuple[str, ...]) -> None:
@@ -55,7 +56,8 @@ async def killed_while_sending(world: World, mutants: tuple[str, ...]) -> None:
     await world.kill()
     world.route("/job")
     await world.start(mutants=mutants)
-    await until(lambda: world.succeeded(job_id) > 1, "going on")
+    begun = world.now_ms()
+    await until(lambda: world.succeeded(job_id) > 1 and world.now_ms() > begun + 1_500, "going on")
 
 
 async def ten_minutes_down(world: World, mutants: tuple[str, ...]) -> None:
@@ -66,7 +68,8 @@ async def ten_minutes_down(world: World, mutants: tuple[str, ...]) -> None:
     await world.kill()
     world.shift_ms = 0
     await world.start(mutants=mutants)
-    await until(lambda: world.succeeded(job_id) > 3, "going on")
+    begun = world.now_ms()
+    await until(lambda: world.succeeded(job_id) > 3 and world.now_ms() > begun + 1_500, "going on")
 
 
 async def paused_while_a_retry_waits(world: World, mutants: tuple[str, ...]) -> None:

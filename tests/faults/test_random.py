@@ -15,7 +15,7 @@ from tests.faults.chaos import Chaos
 from tests.faults.checker import summary
 from tests.faults.world import World
 
-SECONDS = 15
+SECONDS = 12
 
 
 @pytest.mark.timeout(120)

@@ -9,7 +9,7 @@ import pytest
 from tests.faults.schedules import Schedule
 from tests.faults.stage import open_ledger, quiet
 
-NUMBER = 40
+NUMBER = 25
 
 
 @pytest.mark.timeout(120)
