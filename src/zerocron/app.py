@@ -13,6 +13,7 @@ import dataclasses
 import gc
 import os
 import platform
+import resource
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -50,6 +51,9 @@ SWITCH_INTERVAL_SECONDS = 0.0001
 """How long Python lets one thread run before another that waits gets its turn. At the default of 5 ms the ledger's
 thread waits behind a busy event loop for seconds (decision 0005)."""
 
+OTHER_FILES = 1_000
+"""Open files beside the requests: clients of the API, the ledger, logs."""
+
 GARBAGE_THRESHOLDS = (20_000, 50, 100)
 """When Python looks for garbage in cycles. A request in flight is some two hundred objects, so that at the default of
 700 a burst spends a third of its time looking through them; almost nothing here is in cycles."""
@@ -77,6 +81,7 @@ async def run_node(
 ) -> AsyncIterator[Node]:
     """A node that works until the block is left. Raises Conflict when another process has its data."""
     _tune_interpreter()
+    _allow_open_files(settings)
     clock = clock or SystemClock()
     metrics = Metrics()
     metrics.build.info({"version": __version__, "tzdata": tzdata_version()})
@@ -126,6 +131,18 @@ async def run_node(
         key_use.start()
         stack.push_async_callback(_stop_key_use, key_use, keys)
         yield Node(engine, application, jobs, keys, ledger, key_use)
+
+
+def _allow_open_files(settings: Settings) -> None:
+    """A request in flight is an open file, and many systems allow a process 1,024 unless it asks for more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = settings.in_flight_max + OTHER_FILES
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < wanted:
+        log.warning("few_open_files_allowed", allowed=allowed, wanted=wanted, hint="Raise the limit of open files.")
 
 
 def _tune_interpreter() -> None:

@@ -37,7 +37,7 @@ class Settings:
         "such as 127.0.0.0/8:8000-9000,10.0.0.0/8. Everything else that is not public is refused.",
     )
     in_flight_max: int = _knob(
-        500, "Requests in flight at once; more wait. Each may hold up to 2 MB while it runs.", low=1, high=10_000
+        1_000, "Requests in flight at once; more wait. Each may hold up to 2 MB while it runs.", low=1, high=10_000
     )
     drain_seconds: float = _knob(
         30.0, "How long SIGTERM waits for running requests before it gives them up.", low=0, high=3_600
