@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from sqlalchemy import create_engine, text
@@ -56,7 +56,7 @@ class DirectLedger:
 
 
 class EngineMachine(RuleBasedStateMachine):
-    """One node, three jobs, and fate."""
+    """One node, a job or two, and fate."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class EngineMachine(RuleBasedStateMachine):
                 st.builds(RetryPolicy, st.integers(1, 3), st.just("fixed"), st.sampled_from([0.0, 1.0, 4.0])),
             ),
             min_size=1,
-            max_size=3,
+            max_size=2,
         )
     )
     def begin(self, policies: list[tuple[str, Overlap, Catchup, OnLost, RetryPolicy]]) -> None:
@@ -291,5 +291,11 @@ class EngineMachine(RuleBasedStateMachine):
         assert all(count == highest for _, count, highest in numbers), "attempts are numbered without gaps"
 
 
+# A story that fails is shown as it was found: making it shorter takes minutes, and is worth it only for who mends it.
+STORIES = settings(
+    max_examples=60, stateful_step_count=40, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate]
+)
+
+
 def test_whatever_happens_no_slot_is_lost_or_doubled_and_everything_comes_to_rest() -> None:
-    run_state_machine_as_test(EngineMachine, settings=settings(max_examples=50, stateful_step_count=30, deadline=None))
+    run_state_machine_as_test(EngineMachine, settings=STORIES)
