@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup run test quick check fmt docs bench lock clean
+.PHONY: help setup run test services quick check fmt docs bench lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -27,9 +27,22 @@ setup: $(VENV)/developer.stamp ## Make the virtual environment with everything, 
 run: $(VENV)/product.stamp ## Start 0cron with sample jobs (0cron serve --demo)
 	@$(BIN)/0cron serve --demo
 
-test: setup ## Everything CI runs: checks, then all tests
+test: setup services ## Everything CI runs: checks, then all tests
 	@$(MAKE) --no-print-directory check
 	$(BIN)/pytest
+
+# The tests start a PostgreSQL and a Redis of their own; here their programs are installed where they are missing.
+services:
+	@missing=""; \
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="postgresql"; \
+	command -v redis-server >/dev/null || missing="$$missing redis-server"; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then sudo=""; \
+	elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then sudo="sudo"; \
+	else echo "The tests of server mode need $$missing. Install them, for example: apt-get install $$missing"; exit 1; fi; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	$$sudo apt-get update -qq && $$sudo apt-get install -y -qq --no-install-recommends $$missing >/dev/null && \
+	echo "Installed for the tests: $$missing"
 
 quick: setup ## The tests that need no server process, in seconds
 	$(BIN)/pytest tests/core tests/house tests/storage -q

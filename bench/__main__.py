@@ -1,11 +1,11 @@
-"""`python -m bench [name ...]`: burst, steady, idle, startup, schedules, restart; all of them without a name."""
+"""`python -m bench [name ...]`: one server, schedules, or a cluster (`cluster-...`); all of them without a name."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 
-from bench import idle, lateness, schedules
+from bench import cluster, idle, lateness, schedules
 
 BENCHES: dict[str, Callable[[], None]] = {
     "burst": lateness.burst,
@@ -14,6 +14,12 @@ BENCHES: dict[str, Callable[[], None]] = {
     "startup": idle.startup,
     "schedules": schedules.schedules,
     "restart": schedules.restart,
+    "cluster-burst": cluster.burst,
+    "cluster-steady": cluster.steady,
+    "cluster-two-nodes": cluster.two_nodes,
+    "cluster-fairness": cluster.fairness,
+    "cluster-million": cluster.million,
+    "cluster-claim": cluster.claim,
 }
 
 if __name__ == "__main__":

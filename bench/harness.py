@@ -13,19 +13,25 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from sqlalchemy import Connection, func, select
+from tests.support.postgres import PostgresServer
+from tests.support.redis import RedisServer
 
 from zerocron.core.instants import from_rfc3339
 from zerocron.core.model import DEFAULT_TEAM_ID
-from zerocron.storage.ledger.database import SqliteLedger
+from zerocron.storage.ledger.database import Ledger, SqliteLedger
+from zerocron.storage.ledger.postgres import PostgresLedger
 from zerocron.storage.ledger.tables import executions, job_versions, jobs, runs
 from zerocron.storage.migrations import upgrade
+
+T = TypeVar("T")
 
 
 def now_ms() -> int:
@@ -59,30 +65,103 @@ class Seed:
 
     first_at: int
     every_ms: int
+    team_id: str = DEFAULT_TEAM_ID
 
 
-def seed(data_dir: Path, port: int, seeds: Sequence[Seed]) -> None:
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place for servers: a folder, the settings they need, and the way to their ledger."""
+
+    folder: Path
+    settings: dict[str, str]
+    open_ledger: Callable[[], Awaitable[Ledger]]
+
+
+SiteOf = Callable[[], AbstractContextManager[Site]]
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[Site]:
+    """One server on SQLite."""
+    with tempfile.TemporaryDirectory(prefix="zerocron-bench-") as text:
+        folder = Path(text)
+        yield Site(folder, {}, lambda: SqliteLedger.open(folder / "zerocron.db", upgrade))
+
+
+@contextlib.contextmanager
+def cluster() -> Iterator[Site]:
+    """Servers on a PostgreSQL and a Redis of their own; every commit waits for the disk."""
+    with (
+        tempfile.TemporaryDirectory(prefix="zerocron-bench-") as folder,
+        PostgresServer(fsync=True, settings=POSTGRES_SETTINGS) as postgres,
+        RedisServer() as redis,
+    ):
+        url = postgres.url(postgres.database())
+        settings = {"database_url": url, "redis_url": redis.url()}
+        yield Site(Path(folder), settings, lambda: PostgresLedger.open(url, upgrade))
+
+
+POSTGRES_SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min"}
+"""What everybody sets who runs PostgreSQL for more than a try."""
+
+
+def seed(site: Site, port: int, seeds: Sequence[Seed]) -> None:
     """Fill a new ledger."""
-    asyncio.run(_seed(data_dir, port, seeds))
-
-
-async def _seed(data_dir: Path, port: int, seeds: Sequence[Seed]) -> None:
-    ledger = await SqliteLedger.open(data_dir / "zerocron.db", upgrade)
 
     def transaction(connection: Connection) -> None:
-        for begin in range(0, len(seeds), 5_000):
-            rows = [_row(begin + n, item, port) for n, item in enumerate(seeds[begin : begin + 5_000])]
+        for begin in range(0, len(seeds), 1_000):
+            rows = [_row(begin + n, item, port) for n, item in enumerate(seeds[begin : begin + 1_000])]
             connection.execute(jobs.insert(), rows)
             connection.execute(job_versions.insert(), [_version(row) for row in rows])
 
-    await ledger.write(transaction)
-    await ledger.close()
+    _in_ledger(site, transaction)
+
+
+def multiply(site: Site, count: int, first_at: int, spread_ms: int) -> None:
+    """Copies of the job that is there, due over a span of time; made in the database (PostgreSQL's generate_series)."""
+    own = {
+        "id": "'f' || lpad(to_hex(n), 7, '0') || '-0000-7000-8000-000000000000'",
+        "next_run_at": f"{first_at} + n::bigint * {spread_ms} / {count}",
+    }
+    names = [column.name for column in jobs.columns]
+    values = ", ".join(own.get(name, f"jobs.{name}") for name in names)
+
+    def copies(begin: int) -> Callable[[Connection], None]:
+        until = min(begin + SLICE, count)
+        text = (
+            f"INSERT INTO jobs ({', '.join(names)}) SELECT {values} "
+            f"FROM (SELECT * FROM jobs LIMIT 1) jobs, generate_series({begin + 1}, {until}) n"
+        )
+        return lambda connection: connection.exec_driver_sql(text).close()
+
+    async def work() -> None:
+        ledger = await site.open_ledger()
+        for begin in range(0, count, SLICE):
+            await ledger.write(copies(begin))
+        await ledger.write(lambda connection: connection.exec_driver_sql("ANALYZE jobs").close())
+        await ledger.close()
+
+    asyncio.run(work())
+
+
+SLICE = 50_000
+
+
+def _in_ledger(site: Site, transaction: Callable[[Connection], T]) -> T:
+    async def work() -> T:
+        ledger = await site.open_ledger()
+        try:
+            return await ledger.write(transaction)
+        finally:
+            await ledger.close()
+
+    return asyncio.run(work())
 
 
 def _row(number: int, item: Seed, port: int) -> dict[str, Any]:
     return {
         "id": f"00000000-0000-7000-8000-{number:012d}",
-        "team_id": DEFAULT_TEAM_ID,
+        "team_id": item.team_id,
         "version": 1,
         "status": "active",
         "name": f"bench {number}",
@@ -158,15 +237,16 @@ def _ready_url(url_file: Path) -> str:
 
 
 @contextlib.contextmanager
-def server(data_dir: Path, **settings: object) -> Iterator[Server]:
-    """A server over the data, stopped with SIGTERM."""
+def server(site: Site, name: str = "node", **settings: object) -> Iterator[Server]:
+    """A server of the site, stopped with SIGTERM."""
+    folder = site.folder if not site.settings else site.folder / name
     environment = os.environ | {
-        "ZEROCRON_DATA_DIR": str(data_dir),
+        "ZEROCRON_DATA_DIR": str(folder),
         "ZEROCRON_PORT": "0",
         "ZEROCRON_OUTBOUND_ALLOW": "127.0.0.0/8",
         "ZEROCRON_LOG_LEVEL": "warning",
     }
-    environment |= {f"ZEROCRON_{name.upper()}": str(value) for name, value in settings.items()}
+    environment |= {f"ZEROCRON_{name.upper()}": str(value) for name, value in (site.settings | settings).items()}
     begun = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "zerocron", "serve"],
@@ -174,36 +254,15 @@ def server(data_dir: Path, **settings: object) -> Iterator[Server]:
         stdout=subprocess.DEVNULL,
     )
     try:
-        yield Server(process, data_dir, begun)
+        yield Server(process, folder, begun)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
 
 
-@contextlib.contextmanager
-def data_dir() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="zerocron-bench-") as folder:
-        yield Path(folder)
-
-
-@contextlib.asynccontextmanager
-async def reader(folder: Path) -> AsyncIterator[SqliteLedger]:
-    """The ledger of a server that has stopped."""
-    ledger = await SqliteLedger.open(folder / "zerocron.db", upgrade)
-    try:
-        yield ledger
-    finally:
-        await ledger.close()
-
-
-def recorded(folder: Path) -> dict[str, Any]:
-    """What a stopped server left: counts of runs by status, executions, and when the last one was recorded."""
-
-    async def read() -> dict[str, Any]:
-        async with reader(folder) as ledger:
-            return await ledger.read(_recorded)
-
-    return asyncio.run(read())
+def recorded(site: Site) -> dict[str, Any]:
+    """What stopped servers left: counts of runs by status, executions, and when the last one was recorded."""
+    return _in_ledger(site, _recorded)
 
 
 def _recorded(connection: Connection) -> dict[str, Any]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 
-from bench.harness import Seed, arrivals, data_dir, now_ms, report, seed, server, target
+from bench.harness import Seed, alone, arrivals, now_ms, report, seed, server, target
 
 DAY_MS = 86_400_000
 
 
 def idle(jobs: int = 100_000, seconds: int = 20) -> None:
     """Jobs due within days, none now: share of a core, and memory."""
-    with target() as port, data_dir() as folder:
+    with target() as port, alone() as site:
         far = now_ms() + DAY_MS
-        seed(folder, port, [Seed(far + n, DAY_MS) for n in range(jobs)])
-        with server(folder) as running:
+        seed(site, port, [Seed(far + n, DAY_MS) for n in range(jobs)])
+        with server(site) as running:
             running.wait_ready()
             time.sleep(3)
             before = running.cpu_seconds()
@@ -30,13 +30,13 @@ def idle(jobs: int = 100_000, seconds: int = 20) -> None:
 
 def startup(jobs: int = 100_000) -> None:
     """From the start of the process to the first request, when one of the jobs is overdue by a second."""
-    with target() as port, data_dir() as folder:
+    with target() as port, alone() as site:
         far = now_ms() + DAY_MS
         overdue = now_ms() + 1_000
-        seed(folder, port, [Seed(overdue, DAY_MS), *(Seed(far + n, DAY_MS) for n in range(jobs - 1))])
+        seed(site, port, [Seed(overdue, DAY_MS), *(Seed(far + n, DAY_MS) for n in range(jobs - 1))])
         time.sleep(max(0.0, (overdue - now_ms()) / 1000))
         begun = now_ms()
-        with server(folder) as running:
+        with server(site) as running:
             found: list[tuple[float, int | None]] = []
             while not found:
                 time.sleep(0.01)

@@ -9,7 +9,19 @@ from collections.abc import Sequence
 import aiohttp
 import uvloop
 
-from bench.harness import Seed, arrivals, data_dir, now_ms, percentiles, recorded, report, seed, server, target
+from bench.harness import (
+    Seed,
+    SiteOf,
+    alone,
+    arrivals,
+    now_ms,
+    percentiles,
+    recorded,
+    report,
+    seed,
+    server,
+    target,
+)
 
 HOUR_MS = 3_600_000
 IN_FLIGHT = 500
@@ -53,23 +65,23 @@ def lateness(port: int) -> dict[str, float]:
     return percentiles([arrived - slot for arrived, slot in arrivals(port) if slot is not None])
 
 
-def burst(jobs: int = 10_000) -> None:
+def burst(jobs: int = 10_000, site_of: SiteOf = alone) -> None:
     """All due in the same second."""
-    with target() as port, data_dir() as folder:
+    with target() as port, site_of() as site:
         at = now_ms() + 2_000
         beside = bare(port, [at] * jobs)
         due = (now_ms() + 12_000) // 1000 * 1000
-        seed(folder, port, [Seed(due, HOUR_MS)] * jobs)
-        with server(folder) as running:
+        seed(site, port, [Seed(due, HOUR_MS)] * jobs)
+        with server(site) as running:
             running.wait_ready()
             _wait_until(due)
             before = running.cpu_seconds()
             _wait_until(due + 8_000)
             cpu = running.cpu_seconds() - before
         ours = lateness(port)
-        kept = recorded(folder)
+        kept = recorded(site)
         report(
-            bench="burst",
+            bench="burst" if site_of is alone else "cluster-burst",
             jobs=jobs,
             lateness_ms=ours,
             bare_lateness_ms=beside,
@@ -81,15 +93,15 @@ def burst(jobs: int = 10_000) -> None:
         )
 
 
-def steady(per_second: int = 1_000, seconds: int = 20) -> None:
+def steady(per_second: int = 1_000, seconds: int = 20, site_of: SiteOf = alone) -> None:
     """The same number every second, spread evenly over it."""
-    with target() as port, data_dir() as folder:
+    with target() as port, site_of() as site:
         begin = now_ms() + 1_000
         beside = bare(port, [begin + n * 1000 // per_second for n in range(per_second * 5)])
         count = per_second * seconds
         begin = now_ms() + 12_000
-        seed(folder, port, [Seed(begin + n * 1000 // per_second, HOUR_MS) for n in range(count)])
-        with server(folder) as running:
+        seed(site, port, [Seed(begin + n * 1000 // per_second, HOUR_MS) for n in range(count)])
+        with server(site) as running:
             running.wait_ready()
             _wait_until(begin)
             before = running.cpu_seconds()
@@ -97,9 +109,9 @@ def steady(per_second: int = 1_000, seconds: int = 20) -> None:
             cpu = running.cpu_seconds() - before
             _wait_until(begin + seconds * 1000 + 2_000)
         ours = lateness(port)
-        kept = recorded(folder)
+        kept = recorded(site)
         report(
-            bench="steady",
+            bench="steady" if site_of is alone else "cluster-steady",
             per_second=per_second,
             seconds=seconds,
             lateness_ms=ours,

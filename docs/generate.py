@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.schedules_page import schedules_page
-from zerocron.core.exchange import ERROR_KINDS
+from zerocron.core.exchange import ERROR_KINDS, OWN_SHORTAGE_KINDS, PERMANENT_KINDS, TIMEOUT_KINDS
 from zerocron.core.model import REASON_TEXTS
 from zerocron.settings import CHOICES, PREFIX, Settings
 
@@ -67,11 +67,19 @@ def outcomes_page() -> str:
         *(f"| `{reason}` | {text} |" for reason, text in REASON_TEXTS.items()),
         "\n## Errors of an execution\n",
         "`error.kind` is stable: scripts may rely on it. `error.message` is for people.\n",
-        "| kind | meaning |",
-        "|---|---|",
-        *(f"| `{kind}` | {text} |" for kind, text in sorted((ERROR_KINDS | OWN_KINDS).items())),
+        "| kind | meaning | what else it tells |",
+        "|---|---|---|",
+        *(f"| `{kind}` | {text} | {_told_by(kind)} |" for kind, text in sorted((ERROR_KINDS | OWN_KINDS).items())),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _told_by(kind: str) -> str:
+    if kind in OWN_SHORTAGE_KINDS:
+        return "This server's own shortage; the target was not called."
+    if kind in PERMANENT_KINDS:
+        return "The same request would fail the same way again."
+    return "Time ran out." if kind in TIMEOUT_KINDS else ""
 
 
 def cli_page() -> str:

@@ -12,6 +12,11 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import structlog
+from hypothesis import settings
+
+# A deadline on an example would be a timed test, and machines are shared.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
 
 
 @pytest.fixture(scope="session", autouse=True)

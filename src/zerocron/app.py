@@ -18,32 +18,42 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import structlog
 from fastapi import FastAPI
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from zerocron import __version__
+from zerocron.actions import resume
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.api.application import create_application
 from zerocron.api.services import Services
-from zerocron.clock import Clock, SystemClock
+from zerocron.clock import Clock, LedgerClock, SystemClock
 from zerocron.core.addresses import parse_allow
-from zerocron.core.errors import Unauthorized
-from zerocron.core.model import DEFAULT_TEAM_ID
+from zerocron.core.errors import Unauthorized, Unavailable
+from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.schedule import tzdata_version
 from zerocron.demo import SAMPLES, DemoTarget, make_samples
 from zerocron.engine import zonedata
-from zerocron.engine.run import Engine, Loop
+from zerocron.engine.run import Bounds, Engine, Loop
+from zerocron.engine.sessions import RENEW_SECONDS, OnTime, Session
 from zerocron.engine.starting import StopPoint
 from zerocron.metrics import Metrics
 from zerocron.outbound import Outbound
 from zerocron.serving import HttpServer, listen, url_of
 from zerocron.settings import Settings
 from zerocron.storage.ledger.database import Ledger, SqliteLedger
+from zerocron.storage.ledger.membership import Membership
+from zerocron.storage.ledger.postgres import PostgresLedger
+from zerocron.storage.ledger.sessions import database_time, live_clock_differences
 from zerocron.storage.migrations import upgrade
+from zerocron.storage.timetable.contract import Timetable
 from zerocron.storage.timetable.memory import MemoryTimetable
+from zerocron.storage.timetable.redis import RedisTimetable
 
 log = structlog.get_logger(__name__)
 
@@ -59,16 +69,22 @@ GARBAGE_THRESHOLDS = (20_000, 50, 100)
 700 a burst spends a third of its time looking through them; almost nothing here is in cycles."""
 
 
+CLOCK_SAMPLES = 3
+
+EARLY_MS = 15
+"""So long before its slot a run is committed: what a start transaction takes (decision 0011). Its request leaves at the
+slot, not before."""
+
+
 @dataclass(slots=True)
 class Node:
-    """A running node: the engine and the application over one ledger."""
+    """A running node over one ledger; `engine` None on one that only serves the API."""
 
-    engine: Engine
+    engine: Engine | None
     application: FastAPI
     jobs: Jobs
     keys: Keys
     ledger: Ledger
-    key_use: Loop
 
 
 @contextlib.asynccontextmanager
@@ -77,42 +93,22 @@ async def run_node(
     *,
     clock: Clock | None = None,
     force: asyncio.Event | None = None,
+    resume_from_now: bool = False,
     stop_point: StopPoint = lambda _name: None,
 ) -> AsyncIterator[Node]:
     """A node that works until the block is left. Raises Conflict when another process has its data."""
     _tune_interpreter()
     _allow_open_files(settings)
-    clock = clock or SystemClock()
-    metrics = Metrics()
-    metrics.build.info({"version": __version__, "tzdata": tzdata_version()})
     async with contextlib.AsyncExitStack() as stack:
-        ledger = await SqliteLedger.open(settings.database_path, upgrade)
-        stack.push_async_callback(ledger.close)
-        await zonedata.refresh(ledger, clock, tzdata_version())
-        outbound = Outbound(
-            allow=parse_allow(settings.outbound_allow),
-            connections_max=settings.in_flight_max,
-            user_agent=f"0cron/{__version__}",
-        )
-        await outbound.start()
-        stack.push_async_callback(outbound.close)
-        timetable = MemoryTimetable()
-        engine = Engine(
-            ledger=ledger,
-            timetable=timetable,
-            clock=clock,
-            metrics=metrics,
-            send=outbound.send,
-            node=f"{platform.node()}:{os.getpid()}",
-            version=__version__,
-            in_flight_max=settings.in_flight_max,
-            history_days=settings.history_days,
-            history_runs_per_job=settings.history_runs_per_job,
-            stop_point=stop_point,
-        )
-        jobs = Jobs(ledger=ledger, timetable=timetable, clock=clock)
+        ground = await _lay_ground(settings, clock, stack)
+        ledger, clock, metrics = ground.ledger, ground.clock, ground.metrics
+        if resume_from_now:
+            await resume.from_now(ledger, clock)
+        engine = await _make_engine(settings, ground, stack, stop_point) if settings.role != "api" else None
+        jobs = Jobs(ledger=ledger, timetable=ground.timetable, clock=clock)
         keys = Keys(ledger=ledger, clock=clock)
-        await _keep_local_key(keys, settings.local_key_path)
+        if settings.role != "engine":
+            await _keep_local_key(keys, settings.local_key_path)
         application = create_application(
             Services(
                 ledger=ledger,
@@ -120,17 +116,124 @@ async def run_node(
                 keys=keys,
                 clock=clock,
                 metrics=metrics,
-                stalled=engine.stalled,
+                stalled=engine.stalled if engine is not None else list,
                 version=__version__,
                 serve_metrics=settings.metrics,
-            )
+            ),
+            only_operation=settings.role == "engine",
         )
+        if engine is not None:
+            await engine.start()
+            stack.push_async_callback(engine.stop, settings.drain_seconds, force)
+        else:
+            time_keeping = Loop("clock", partial(_keep_time, ledger, ground.on_time), clock=clock, metrics=metrics)
+            time_keeping.start()
+            stack.push_async_callback(time_keeping.stop)
         key_use = Loop("key-use", keys.save_use, clock=clock, metrics=metrics)
-        await engine.start()
-        stack.push_async_callback(engine.stop, settings.drain_seconds, force)
         key_use.start()
         stack.push_async_callback(_stop_key_use, key_use, keys)
-        yield Node(engine, application, jobs, keys, ledger, key_use)
+        yield Node(engine, application, jobs, keys, ledger)
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a node stands on. `on_time` is to be told the ledger's time."""
+
+    ledger: Ledger
+    timetable: Timetable
+    clock: Clock
+    on_time: OnTime
+    metrics: Metrics
+
+
+async def _lay_ground(settings: Settings, clock: Clock | None, stack: contextlib.AsyncExitStack) -> Ground:
+    await asyncio.to_thread(settings.data_dir.mkdir, parents=True, exist_ok=True)
+    metrics = Metrics()
+    metrics.build.info({"version": __version__, "tzdata": tzdata_version()})
+    ledger, clock, on_time = await _open_ledger(settings, clock)
+    stack.push_async_callback(ledger.close)
+    if settings.database_url and settings.role != "api":
+        membership = await Membership.join(settings.database_url, clock=clock, alone=not settings.redis_url)
+        stack.push_async_callback(membership.leave)
+    await zonedata.refresh(ledger, clock, tzdata_version())
+    return Ground(ledger, await _open_timetable(settings, stack), clock, on_time, metrics)
+
+
+async def _make_engine(
+    settings: Settings, ground: Ground, stack: contextlib.AsyncExitStack, stop_point: StopPoint
+) -> Engine:
+    outbound = Outbound(
+        allow=parse_allow(settings.outbound_allow),
+        connections_max=settings.in_flight_max,
+        user_agent=f"0cron/{__version__}",
+    )
+    await outbound.start()
+    stack.push_async_callback(outbound.close)
+    session = Session(
+        ledger=ground.ledger,
+        timetable=ground.timetable,
+        clock=ground.clock,
+        metrics=ground.metrics,
+        node=f"{platform.node()}:{os.getpid()}",
+        version=__version__,
+        exclusive=isinstance(ground.ledger, SqliteLedger),
+        on_time=ground.on_time,
+        machine_now=SystemClock().now,
+    )
+    return Engine(
+        ledger=ground.ledger,
+        timetable=ground.timetable,
+        clock=ground.clock,
+        metrics=ground.metrics,
+        session=session,
+        send=outbound.send,
+        bounds=Bounds(
+            in_flight_max=settings.in_flight_max,
+            team_in_flight_max=settings.team_in_flight_max,
+            host_in_flight_max=settings.host_in_flight_max,
+            early_ms=EARLY_MS,
+            history_days=settings.history_days,
+            history_runs_per_job=settings.history_runs_per_job,
+        ),
+        stop_point=stop_point,
+    )
+
+
+async def _open_ledger(settings: Settings, clock: Clock | None) -> tuple[Ledger, Clock, OnTime]:
+    """The ledger, its clock, and who is to be told the ledger's time."""
+    if not settings.database_url:
+        return await SqliteLedger.open(settings.database_path, upgrade), clock or SystemClock(), _no_news
+    ledger = await PostgresLedger.open(
+        settings.database_url, upgrade, connections_max=settings.database_connections_max
+    )
+    ledger_clock = LedgerClock()
+    for _ in range(CLOCK_SAMPLES):
+        await _keep_time(ledger, ledger_clock.observe)
+    return ledger, ledger_clock, ledger_clock.observe
+
+
+def _no_news(_now: Instant, _before: float, _after: float) -> None:
+    """The machine's clock is the ledger's."""
+
+
+async def _keep_time(ledger: Ledger, on_time: OnTime) -> float:
+    """Ask the database for its time; returns the seconds until the next time. Engines do so as they renew."""
+    clock = SystemClock()
+    before = clock.monotonic()
+    database_now = await ledger.read(database_time)
+    if database_now is not None:
+        on_time(database_now, before, clock.monotonic())
+    return RENEW_SECONDS
+
+
+async def _open_timetable(settings: Settings, stack: contextlib.AsyncExitStack) -> Timetable:
+    if not settings.redis_url:
+        return MemoryTimetable()
+    timetable = await RedisTimetable.open(
+        settings.redis_url, prefix=settings.redis_prefix, shards=settings.redis_shards
+    )
+    stack.push_async_callback(timetable.close)
+    return timetable
 
 
 def _allow_open_files(settings: Settings) -> None:
@@ -192,12 +295,16 @@ class Announcement:
     url: str
     data_dir: Path
     sample_jobs: int
+    role: str
+    ledger: str
+    timetable: str
 
 
 async def serve(
     settings: Settings,
     *,
     demo: bool = False,
+    resume_from_now: bool = False,
     announce: Callable[[Announcement], None] = lambda _news: None,
     stop_point: StopPoint = lambda _name: None,
 ) -> None:
@@ -213,7 +320,9 @@ async def serve(
             stack.push_async_callback(target.stop)
             rules = filter(None, (settings.outbound_allow, f"127.0.0.1/32:{target.port}"))
             settings = dataclasses.replace(settings, outbound_allow=",".join(rules))
-        node = await stack.enter_async_context(run_node(settings, force=force, stop_point=stop_point))
+        node = await stack.enter_async_context(
+            run_node(settings, force=force, resume_from_now=resume_from_now, stop_point=stop_point)
+        )
         server = HttpServer(node.application, listener)
         await server.start()
         stack.push_async_callback(server.stop)
@@ -222,9 +331,19 @@ async def serve(
         url = url_of(listener)
         await asyncio.to_thread(_write_private, settings.local_url_path, url + "\n")
         stack.callback(settings.local_url_path.unlink, missing_ok=True)
-        announce(Announcement(url, settings.data_dir, len(SAMPLES) if demo else 0))
+        announce(
+            Announcement(
+                url,
+                settings.data_dir,
+                len(SAMPLES) if demo else 0,
+                settings.role,
+                "PostgreSQL" if settings.database_url else "SQLite",
+                "Redis" if settings.redis_url else "memory",
+            )
+        )
         await stopping.wait()
-        await node.engine.stop(settings.drain_seconds, force)  # first of all, so that the API answers meanwhile
+        if node.engine is not None:
+            await node.engine.stop(settings.drain_seconds, force)  # first of all, so that the API answers meanwhile
 
 
 def _on_signals(stopping: asyncio.Event, force: asyncio.Event) -> None:
@@ -237,3 +356,58 @@ def _on_signals(stopping: asyncio.Event, force: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number.name)
+
+
+async def migrate(settings: Settings) -> None:
+    """Bring the ledger's schema up to date, and nothing else. Raises Conflict, Invalid, Unavailable."""
+    ledger, _, _ = await _open_ledger(settings, None)
+    await ledger.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """A service that could not be used, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """What a look at PostgreSQL and Redis found. `redis_policy` None: no Redis is configured."""
+
+    nodes: int | Away
+    clock_ahead_ms: int
+    redis_policy: str | Away | None
+
+
+async def look_at_cluster(settings: Settings) -> ClusterState:
+    """For `doctor`: connect to both services, change nothing. Raises Invalid for a URL that makes no sense."""
+    nodes: int | Away
+    ahead_ms = 0
+    try:
+        ledger = await PostgresLedger.open(settings.database_url, lambda _connection: None, connections_max=3)
+    except Unavailable as error:
+        nodes = Away(error.message)
+    else:
+        try:
+            nodes, ahead_ms = await ledger.read(_living_nodes)
+        except (Unavailable, DBAPIError):
+            nodes = Away("Its schema is not there yet, or cannot be read; a server makes it when it starts.")
+        finally:
+            await ledger.close()
+    redis_policy: str | Away | None = None
+    if settings.redis_url:
+        timetable = await RedisTimetable.open(settings.redis_url, prefix=settings.redis_prefix)
+        try:
+            await timetable.size()
+            redis_policy = await timetable.eviction_policy()
+        except Unavailable as error:
+            redis_policy = Away(error.message)
+        finally:
+            await timetable.close()
+    return ClusterState(nodes, ahead_ms, redis_policy)
+
+
+def _living_nodes(connection: Connection) -> tuple[int, int]:
+    now = database_time(connection) or 0
+    return len(live_clock_differences(connection, now)), SystemClock().now() - now

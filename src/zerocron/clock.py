@@ -2,13 +2,15 @@
 
 `now()` is the ledger's time in milliseconds since the epoch; everything that is decided or recorded uses it. Waiting is
 on the event loop's monotonic clock, in bounded steps, so that a clock that is set forward or back is noticed within
-one step. With SQLite the machine's clock is the ledger's. Must never be bypassed: ruff bans the other doors.
+one step. With SQLite the machine's clock is the ledger's; with PostgreSQL the database's is, kept by `LedgerClock`.
+Must never be bypassed: ruff bans the other doors.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from typing import Protocol
 
 from zerocron.core.model import Instant
@@ -55,3 +57,32 @@ class SystemClock:
         except TimeoutError:
             return event.is_set()
         return True
+
+
+SAMPLES_KEPT = 8
+STEP_MS = 1_000
+"""A sample further than this from what the clock says means that the database's clock was set: the others are void."""
+
+
+class LedgerClock(SystemClock):
+    """The database's time, carried on by this machine's monotonic clock between samples.
+
+    A sample (the database's time, and monotonic seconds before and after asking) puts the offset between two bounds as
+    far apart as the answer took. The lower one is taken, so that `now` is never ahead of the database, and the greatest
+    of the last few lower bounds, which comes from the quickest answer. Setting this machine's clock changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self._offsets_ms: deque[float] = deque(maxlen=SAMPLES_KEPT)
+        self._offset_ms = 0.0
+
+    def now(self) -> Instant:
+        return int(self._offset_ms + time.monotonic_ns() / 1_000_000)
+
+    def observe(self, database_now: Instant, before: float, after: float) -> None:
+        """Take a sample in: the database's time lay between `before` and `after` on the monotonic clock (seconds)."""
+        lower, upper = database_now - after * 1000, database_now - before * 1000
+        if not lower - STEP_MS <= self._offset_ms <= upper + STEP_MS:
+            self._offsets_ms.clear()
+        self._offsets_ms.append(lower)
+        self._offset_ms = max(self._offsets_ms)

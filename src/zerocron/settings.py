@@ -29,6 +29,27 @@ class Settings:
     data_dir: Path = _knob(
         Path("data"), "Where the SQLite file, the local API key and the lock live. Keep it on a local disk."
     )
+    database_url: str = _knob(
+        "",
+        "The ledger: empty for a SQLite file in the data directory, or postgresql://user:password@host/database. "
+        "Better given as a file, by ZEROCRON_DATABASE_URL_FILE: it holds a password.",
+    )
+    database_connections_max: int = _knob(10, "Connections one node opens to PostgreSQL, at most.", low=3, high=200)
+    redis_url: str = _knob(
+        "",
+        "The timetable: empty to keep it in this process, or redis://, rediss://, unix://, "
+        "redis+sentinel://host,host/name or redis+cluster://host. Several engine nodes need it.",
+    )
+    redis_prefix: str = _knob("zerocron", "What every key in Redis begins with, so that others may use the same one.")
+    redis_shards: int = _knob(
+        1,
+        "Over how many keys the timetable is spread; more only for Redis Cluster. All nodes need the same.",
+        low=1,
+        high=64,
+    )
+    role: str = _knob(
+        "all", "all, api or engine: what this node does. api and engine need PostgreSQL; api needs Redis, too."
+    )
     host: str = _knob("127.0.0.1", "The address the API listens on. 0.0.0.0 opens it to the network.")
     port: int = _knob(8000, "The port the API listens on; 0 takes a free one.", low=0, high=65_535)
     outbound_allow: str = _knob(
@@ -38,6 +59,15 @@ class Settings:
     )
     in_flight_max: int = _knob(
         1_000, "Requests in flight at once; more wait. Each may hold up to 2 MB while it runs.", low=1, high=10_000
+    )
+    team_in_flight_max: int = _knob(
+        0,
+        "Requests in flight of one team at once; 0: nine tenths of in_flight_max, so that others always find room.",
+        low=0,
+        high=10_000,
+    )
+    host_in_flight_max: int = _knob(
+        0, "Requests in flight to one host and port at once; 0: as many as there are.", low=0, high=10_000
     )
     drain_seconds: float = _knob(
         30.0, "How long SIGTERM waits for running requests before it gives them up.", low=0, high=3_600
@@ -66,6 +96,7 @@ class Settings:
 
 
 CHOICES = {
+    "role": ("all", "api", "engine"),
     "log_level": ("debug", "info", "warning", "error"),
     "log_format": ("auto", "json", "text"),
 }
@@ -98,7 +129,31 @@ def load(overrides: Mapping[str, Any] | None = None, environment: Mapping[str, s
                 faults.append(FieldError(key, str(error)))
     if faults:
         raise Invalid("; ".join(f"{fault.field}: {fault.message}" for fault in faults), fields=faults)
-    return Settings(**values)
+    settings = Settings(**values)
+    _check_together(settings)
+    return settings
+
+
+def _check_together(settings: Settings) -> None:
+    """Raises Invalid for values that are right by themselves but not beside each other."""
+    if settings.redis_url and not settings.database_url:
+        raise Invalid(
+            f"{PREFIX}REDIS_URL: a shared timetable needs a shared ledger; set {PREFIX}DATABASE_URL=postgresql://..., "
+            "or leave both out for one node.",
+            field=PREFIX + "REDIS_URL",
+        )
+    if settings.role != "all" and not settings.database_url:
+        raise Invalid(
+            f"{PREFIX}ROLE: a SQLite file belongs to one process, which has to be all; set "
+            f"{PREFIX}DATABASE_URL=postgresql://... to split the roles.",
+            field=PREFIX + "ROLE",
+        )
+    if settings.role == "api" and not settings.redis_url:
+        raise Invalid(
+            f"{PREFIX}ROLE: a node that only serves the API tells the engines through Redis what is due; set "
+            f"{PREFIX}REDIS_URL=redis://...",
+            field=PREFIX + "ROLE",
+        )
 
 
 CLIENT_VARIABLES = {PREFIX + "API_URL", PREFIX + "API_KEY", PREFIX + "STOP_AT"}

@@ -207,9 +207,9 @@ async def test_a_job_for_one_instant_is_completed_afterwards(api: Client) -> Non
 
     async def look() -> bool:
         found.update(await api.get(f"/v1/jobs/{job['id']}"))
-        return bool(found["status"] == "completed")
+        return bool(found["status"] == "completed" and found["last_run"])
 
-    await until(look, "a completed job")
+    await until(look, "a completed job whose run has ended")
     assert found["next_run_at"] is None
     assert "no slot left" in (await api("POST", f"/v1/jobs/{job['id']}/resume")).problem(409)
     assert "completed" in (await api("POST", f"/v1/jobs/{job['id']}/pause")).problem(409)

@@ -17,6 +17,7 @@ from zerocron.core.planning import (
     Occupancy,
     Skip,
     SlotPlan,
+    TurnPlan,
     left_behind,
     plan_slots,
     plan_turn,
@@ -488,7 +489,7 @@ def test_a_promised_slot_is_recorded_even_if_the_schedule_no_longer_has_it() -> 
 )
 def test_a_queued_run_needs_the_place_for_itself(occupancy: Occupancy, skip: Reason | str, queue: Reason | str) -> None:
     for overlap, wanted in ((Overlap.SKIP, skip), (Overlap.QUEUE, queue), (Overlap.ALLOW, "start")):
-        turn = plan_turn(RunStatus.QUEUED, "me", overlap=overlap, occupancy=occupancy, job_paused=False)
+        turn = plan_turn(RunStatus.QUEUED, "me", is_owed=False, overlap=overlap, occupancy=occupancy, job_paused=False)
         assert turn.cancel is None
         assert (turn.start, turn.wait_in_queue) == (wanted == "start", wanted == "wait")
         assert turn.skip == (wanted if isinstance(wanted, Reason) else None)
@@ -497,12 +498,36 @@ def test_a_queued_run_needs_the_place_for_itself(occupancy: Occupancy, skip: Rea
 @pytest.mark.parametrize("overlap", Overlap)
 def test_a_retrying_run_has_its_place_already(overlap: Overlap) -> None:
     occupancy = Occupancy("me", RunStatus.RETRYING, queued_run_id="another")
-    assert plan_turn(RunStatus.RETRYING, "me", overlap=overlap, occupancy=occupancy, job_paused=False).start
+    assert plan_turn(
+        RunStatus.RETRYING, "me", is_owed=False, overlap=overlap, occupancy=occupancy, job_paused=False
+    ).start
+
+
+@pytest.mark.parametrize(
+    ("occupancy", "retry", "owed"),
+    [
+        (Occupancy("me", RunStatus.RETRYING), "start", "start"),
+        (Occupancy(), "start", "start"),
+        (Occupancy("other", RunStatus.RUNNING), "supersede", "wait"),
+        (Occupancy("other", RunStatus.RETRYING), "supersede", "wait"),
+    ],
+)
+def test_a_retrying_run_that_began_beside_others_gives_way_or_waits(
+    occupancy: Occupancy, retry: str, owed: str
+) -> None:
+    """An edit has forbidden overlapping since: the place may be another's. One whose node was lost is not given up."""
+    for is_owed, exclusive in ((False, retry), (True, owed)):
+        for overlap, wanted in ((Overlap.SKIP, exclusive), (Overlap.QUEUE, exclusive), (Overlap.ALLOW, "start")):
+            turn = plan_turn(
+                RunStatus.RETRYING, "me", is_owed=is_owed, overlap=overlap, occupancy=occupancy, job_paused=False
+            )
+            assert turn == TurnPlan(**{wanted: True})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("status", [RunStatus.QUEUED, RunStatus.RETRYING])
-def test_nothing_that_waits_starts_in_a_paused_job(status: RunStatus) -> None:
+@pytest.mark.parametrize("is_owed", [False, True])
+def test_nothing_that_waits_starts_in_a_paused_job(status: RunStatus, is_owed: bool) -> None:
     for overlap in Overlap:
-        turn = plan_turn(status, "me", overlap=overlap, occupancy=Occupancy(), job_paused=True)
+        turn = plan_turn(status, "me", is_owed=is_owed, overlap=overlap, occupancy=Occupancy(), job_paused=True)
         assert turn.cancel == Reason.JOB_PAUSED
         assert not turn.start

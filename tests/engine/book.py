@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, select, text
 from tests.storage.samples import NOON, SESSION_ID, an_execution
 
 from zerocron.core.model import DEFAULT_TEAM_ID, Execution, Instant, Job, RetryPolicy, Run
@@ -20,6 +20,8 @@ from zerocron.engine.starting import StartedBatch, start_batch
 from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
+from zerocron.storage.ledger import sessions as session_rows
+from zerocron.storage.ledger import tables
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.timetable.contract import job_member, run_member
 
@@ -27,7 +29,7 @@ from zerocron.storage.timetable.contract import job_member, run_member
 def member(thing: Job | Run | str) -> str:
     if isinstance(thing, str):
         return thing
-    return job_member(thing.id) if isinstance(thing, Job) else run_member(thing.id)
+    return job_member(thing.team_id, thing.id) if isinstance(thing, Job) else run_member(thing.team_id, thing.id)
 
 
 def succeeded(started: Started | Run, **given: Any) -> Result:
@@ -68,9 +70,15 @@ class Book:
     async def start(self, *members: Job | Run | str, now: Instant = NOON, session_id: str = SESSION_ID) -> StartedBatch:
         """Due members in, committed runs out."""
         names = [member(thing) for thing in members]
-        return await self.ledger.write(
-            lambda connection: start_batch(connection, names, now=now, session_id=session_id)
-        )
+
+        def transaction(connection: Connection) -> StartedBatch:
+            if connection.scalar(select(tables.sessions.c.id).where(tables.sessions.c.id == session_id)) is None:
+                session_rows.insert(
+                    connection, session_id=session_id, node="book", version="0", now=now, expires_at=now + 30_000
+                )
+            return start_batch(connection, names, now=now, session_id=session_id)
+
+        return await self.ledger.write(transaction)
 
     async def finish(self, *results: Result, now: Instant = NOON + 100) -> Finished:
         return await self.ledger.write(lambda connection: finish_batch(connection, results, now=now))
@@ -83,10 +91,10 @@ class Book:
 
     async def job(self, job: Job) -> Job:
         """The job as it is now; deleted ones are found too."""
-        found = await self.ledger.read(lambda connection: job_rows.lock(connection, [job.id]))
-        whole = await self.ledger.read(lambda connection: job_rows.get(connection, DEFAULT_TEAM_ID, job.id))
+        whole = await self.ledger.read(lambda connection: job_rows.get(connection, job.team_id, job.id))
         if whole is not None:
             return whole
+        found = await self.ledger.write(lambda connection: job_rows.lock(connection, [job.id]))
         job.status, job.state = found[job.id].status, found[job.id].state
         return job
 

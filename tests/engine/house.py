@@ -12,19 +12,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from sqlalchemy import Connection, text
 from tests.storage.samples import NOON, sqlite_ledger
 from tests.support.clock import ManualClock
 
 from zerocron.actions.jobs import Jobs, JobSpec
+from zerocron.core.errors import Unavailable, Unclear
 from zerocron.core.exchange import Failure, Outcome, Request, Response, Timings
 from zerocron.core.model import DEFAULT_TEAM_ID, Execution, Instant, Job, Run
-from zerocron.engine.run import Engine
+from zerocron.engine.run import Bounds, Engine
+from zerocron.engine.sessions import Session
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import runs as run_rows
@@ -81,6 +83,10 @@ def _names(request: Request) -> tuple[str, int]:
     return headers["X-0cron-Run-Id"], int(headers["X-0cron-Attempt"])
 
 
+class _RolledBack(Exception):
+    """The transaction is to be undone, and nobody is to know."""
+
+
 class WatchedLedger:
     """A ledger that says when it is at work, and that a test can make fail."""
 
@@ -88,23 +94,52 @@ class WatchedLedger:
         self.inner = inner
         self.at_work = 0
         self.writes = 0
+        self.is_away = False
         self.before_write: Callable[[], None] = lambda: None
         """Called before each write, and may raise."""
         self.after_write: Callable[[], None] = lambda: None
         """Called after each commit, and may raise: the answer to a commit is lost."""
+        self.lose_answer: Callable[[object], Literal["committed", "rolled back"] | None] = lambda _result: None
+        """Asked with the result of each write before it commits: whether no answer to the commit comes, and what
+        became of it."""
 
     async def write(self, transaction: Transaction[T]) -> T:
+        self._answer()
         self.writes += 1
         self.before_write()
-        result = await self._watched(self.inner.write, transaction)
+        lost: list[str] = []
+
+        def whole(connection: Connection) -> T:
+            result = transaction(connection)
+            if (fate := self.lose_answer(result)) is not None:
+                lost.append(fate)
+                if fate == "rolled back":
+                    raise _RolledBack
+            return result
+
+        with suppress(_RolledBack):
+            result = await self._watched(self.inner.write, whole)
+        if lost:
+            raise Unclear("The database's answer was lost.")
         self.after_write()
         return result
 
     async def read(self, transaction: Transaction[T]) -> T:
+        self._answer()
         return await self._watched(self.inner.read, transaction)
+
+    def _answer(self) -> None:
+        if self.is_away:
+            raise Unavailable("The database cannot be used now.")
 
     async def close(self) -> None:
         await self.inner.close()
+
+    def heal(self) -> None:
+        """Fail no more."""
+        self.is_away = False
+        self.before_write = self.after_write = lambda: None
+        self.lose_answer = lambda _result: None
 
     async def _watched(self, call: Callable[[Transaction[T]], Awaitable[T]], transaction: Transaction[T]) -> T:
         self.at_work += 1
@@ -118,14 +153,26 @@ class House:
     """An engine over the ledger of a folder."""
 
     def __init__(
-        self, folder: Path, *, now: Instant = NOON, capacity: int = 50, timetable: Timetable | None = None
+        self,
+        folder: Path,
+        *,
+        now: Instant = NOON,
+        capacity: int = 50,
+        team_max: int | None = None,
+        host_max: int = 0,
+        early_ms: int = 0,
+        timetable: Timetable | None = None,
     ) -> None:
+        """A team may take all of the capacity unless `team_max` says otherwise."""
         self.clock = ManualClock(now, busy=lambda: self.ledger.at_work > 0)
         self.metrics = Metrics()
         self.target = Target()
         self.timetable = timetable or MemoryTimetable()
         self._folder = folder
         self._capacity = capacity
+        self._team_max = capacity if team_max is None else team_max
+        self._host_max = host_max
+        self._early_ms = early_ms
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -139,7 +186,7 @@ class House:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.ledger.before_write = self.ledger.after_write = lambda: None
+        self.ledger.heal()
         await self.stop()
         await self._stack.aclose()
 
@@ -149,12 +196,21 @@ class House:
             timetable=self.timetable,
             clock=self.clock,
             metrics=self.metrics,
+            session=Session(
+                ledger=self.ledger,
+                timetable=self.timetable,
+                clock=self.clock,
+                metrics=self.metrics,
+                node="test",
+                version="0",
+            ),
             send=self.target.send,
-            node="test",
-            version="0",
-            in_flight_max=self._capacity,
-            history_days=90,
-            history_runs_per_job=100_000,
+            bounds=Bounds(
+                in_flight_max=self._capacity,
+                team_in_flight_max=self._team_max,
+                host_in_flight_max=self._host_max,
+                early_ms=self._early_ms,
+            ),
         )
 
     async def stop(self, drain_seconds: float = 0.0, force: asyncio.Event | None = None) -> None:
@@ -183,12 +239,19 @@ class House:
         await self.engine.start()
         await self.clock.rest()
 
-    async def create(self, schedule: str = "* * * * *", url: str = "https://example.com/hook", **given: Any) -> Job:
-        job, _ = await self.jobs.create(DEFAULT_TEAM_ID, JobSpec(name="sample", schedule=schedule, url=url, **given))
+    async def create(
+        self,
+        schedule: str = "* * * * *",
+        url: str = "https://example.com/hook",
+        *,
+        team_id: str = DEFAULT_TEAM_ID,
+        **given: Any,
+    ) -> Job:
+        job, _ = await self.jobs.create(team_id, JobSpec(name="sample", schedule=schedule, url=url, **given))
         return job
 
     async def job(self, job: Job) -> Job:
-        return await self.jobs.get(DEFAULT_TEAM_ID, job.id)
+        return await self.jobs.get(job.team_id, job.id)
 
     async def runs(self, job: Job) -> list[Run]:
         """All runs of a job, the earliest slot first."""

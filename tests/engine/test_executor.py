@@ -18,7 +18,9 @@ from zerocron.core.errors import Unavailable
 from zerocron.core.exchange import Outcome, Request, Response, Timings
 from zerocron.core.model import Definition, RetryPolicy, Run, SuccessRule
 from zerocron.engine.attempt import Attempt, Result, Started
-from zerocron.engine.executor import LOAD_TRIES, Executor, judge, render
+from zerocron.engine.executor import LOAD_TRIES, Executor
+from zerocron.engine.judging import judge
+from zerocron.engine.rendering import render
 from zerocron.metrics import Metrics
 
 RUN = a_run(a_job())

@@ -88,7 +88,7 @@ async def test_a_run_is_tried_again_until_its_attempts_are_used_up(book: Book) -
     assert waiting == dataclasses.replace(
         first.run, status="retrying", session_id=None, cause="retry", retry_at=NOON + 5_100
     )
-    assert finished.put == {run_member(waiting.id): NOON + 5_100}
+    assert finished.put == {run_member(waiting.team_id, waiting.id): NOON + 5_100}
     assert finished.ended == []
     state = (await book.job(job)).state
     assert (state.active_run_id, state.failed, state.last_run) == (waiting.id, 0, None)
@@ -205,7 +205,7 @@ async def test_a_lost_attempt_is_recorded_and_sent_again(book: Book) -> None:
     assert owed == dataclasses.replace(
         run.run, status="retrying", session_id=None, cause="node_lost", redeliveries=1, retry_at=NOON + 100
     )
-    assert finished.put == {run_member(owed.id): NOON + 100}
+    assert finished.put == {run_member(owed.team_id, owed.id): NOON + 100}
     [lost] = await book.executions(run)
     assert (lost.status, lost.error_kind, lost.cause, lost.session_id) == ("error", "node_lost", "first", SESSION_ID)
     assert (lost.started_at, lost.finished_at, lost.duration_ms, lost.response) == (NOON, NOON + 100, 100, None)
@@ -338,7 +338,7 @@ async def test_the_end_of_a_run_wakes_the_one_that_waited_for_it(book: Book) -> 
     job.state = JobState(NOON + HOUR, active.id, NOON - HOUR, waiting.id)
     await book.keep(job, active, waiting)
     finished = await book.finish(succeeded(active), now=NOON + 5)
-    assert finished.put == {run_member(waiting.id): NOON + 5}
+    assert finished.put == {run_member(waiting.team_id, waiting.id): NOON + 5}
     woken = await book.run(waiting)
     assert (woken.status, woken.retry_at) == ("queued", NOON + 5)
     assert (await book.job(job)).state.queued_run_id == waiting.id, "it keeps its place in the queue until it starts"
@@ -360,7 +360,7 @@ async def test_a_retry_keeps_the_place_and_wakes_nobody(book: Book) -> None:
     await book.keep(job, active, waiting)
     result = dataclasses.replace(failed(active), retry=THREE_TRIES.retry)
     finished = await book.finish(result, now=NOON + 5)
-    assert list(finished.put) == [run_member(active.id)]
+    assert list(finished.put) == [run_member(active.team_id, active.id)]
     assert (await book.run(waiting)).retry_at is None
 
 
@@ -369,7 +369,7 @@ async def test_the_end_of_a_run_brings_back_a_slot_that_waited_for_it(book: Book
     active = a_run(job, NOON - MINUTE)
     job.state = JobState(NOON, active.id, NOON)
     await book.keep(job, active)
-    assert (await book.finish(succeeded(active), now=NOON + 9)).put == {job_member(job.id): NOON}
+    assert (await book.finish(succeeded(active), now=NOON + 9)).put == {job_member(job.team_id, job.id): NOON}
 
 
 async def test_the_end_of_one_run_says_nothing_about_a_slot_to_come(book: Book) -> None:
@@ -414,8 +414,8 @@ async def test_a_run_that_changed_meanwhile_stops_the_whole_batch(book: Book, mo
     _, run = await started(book)
     before = await book.everything()
     move = update(tables.runs).where(tables.runs.c.id == run.run.id).values(attempt=2)
-    changed = changed_meanwhile(lambda connection: connection.execute(move), run_rows.lock)
-    monkeypatch.setattr(run_rows, "lock", changed)
+    changed = changed_meanwhile(lambda connection: connection.execute(move), run_rows.of_ids)
+    monkeypatch.setattr(run_rows, "of_ids", changed)
     with pytest.raises(LostRace):
         await book.finish(succeeded(run))
     assert await book.everything() == before

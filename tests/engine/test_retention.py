@@ -66,8 +66,8 @@ async def test_much_is_removed_in_small_transactions(
     sizes: list[int] = []
     remove = retention_module._remove
 
-    def counted(*args: Any) -> int:
-        sizes.append(remove(*args))
+    def counted(*args: Any, **given: Any) -> int:
+        sizes.append(remove(*args, **given))
         return sizes[-1]
 
     monkeypatch.setattr(retention_module, "_remove", counted)
@@ -105,7 +105,7 @@ async def test_the_history_of_a_deleted_job_grows_old_too(book: Book, ledger: Sq
 async def test_idempotency_keys_and_sessions_are_forgotten_in_time(ledger: SqliteLedger) -> None:
     def write(connection: Any) -> None:
         for key, age in (("old", DAY + 1), ("new", DAY)):
-            key_rows.remember_idempotent(
+            key_rows.claim_idempotent(
                 connection,
                 team_id=DEFAULT_TEAM_ID,
                 operation="make",
@@ -117,16 +117,19 @@ async def test_idempotency_keys_and_sessions_are_forgotten_in_time(ledger: Sqlit
         for name, age in (("old", 30 * DAY + 1), ("new", 30 * DAY)):
             session_rows.insert(connection, session_id=name, node="n", version="0", now=0, expires_at=0)
             session_rows.end(connection, [name], now=NOON - age, reason="closed")
+            session_rows.mark_settled(connection, [name], NOON - age)
+        session_rows.insert(connection, session_id="unsettled", node="n", version="0", now=0, expires_at=0)
+        session_rows.end(connection, ["unsettled"], now=NOON - 99 * DAY, reason="fenced")
 
     await ledger.write(write)
     await keeping(ledger).tick()
     kept = await ledger.read(
         lambda connection: (
             connection.exec_driver_sql("SELECT key FROM idempotency_keys").scalars().all(),
-            connection.exec_driver_sql("SELECT id FROM sessions").scalars().all(),
+            connection.exec_driver_sql("SELECT id FROM sessions ORDER BY id").scalars().all(),
         )
     )
-    assert kept == (["new"], ["new"])
+    assert kept == (["new"], ["new", "unsettled"]), "whoever left runs behind is remembered until they are settled"
 
 
 async def test_a_tick_without_jobs_is_no_error(ledger: SqliteLedger) -> None:

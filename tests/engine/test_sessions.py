@@ -74,7 +74,7 @@ async def test_renewing_in_time_keeps_it_valid(bench: Bench) -> None:
     await session.open()
     for _ in range(20):
         await bench.clock.advance(RENEW_SECONDS)
-        assert await session.renew() == RENEW_SECONDS
+        assert await session.tick() == RENEW_SECONDS
         assert session.is_valid()
     assert (await bench.rows())[session.id][:2] == (NOON + 100_000, NOON + 100_000 + VALIDITY_MS)
 
@@ -125,14 +125,18 @@ async def test_a_ledger_that_was_away_makes_it_invalid_and_its_return_valid_agai
     assert session.is_valid()
 
 
-async def test_a_fenced_session_never_becomes_valid_again(bench: Bench) -> None:
+async def test_a_fenced_session_never_becomes_valid_again_and_its_node_goes_on_under_a_new_one(bench: Bench) -> None:
     session = bench.session()
     await session.open()
-    await bench.ledger.write(lambda connection: session_rows.end(connection, [session.id], now=NOON, reason="fenced"))
-    assert await session.renew() == RENEW_SECONDS
-    assert not session.is_valid()
-    await session.renew()
-    assert not session.is_valid()
+    fenced = session.id
+    await bench.ledger.write(lambda connection: session_rows.end(connection, [fenced], now=NOON, reason="fenced"))
+    await bench.clock.advance(RENEW_SECONDS)
+    assert await session.tick() == RENEW_SECONDS
+    assert session.id != fenced
+    assert session.is_valid()
+    rows = await bench.rows()
+    assert rows[fenced] == (NOON, NOON + VALIDITY_MS, NOON, "fenced")
+    assert rows[session.id] == (NOON + 5_000, NOON + 5_000 + VALIDITY_MS, None, None)
 
 
 async def test_a_new_session_fences_the_others_and_settles_what_they_left(bench: Bench) -> None:
@@ -146,8 +150,8 @@ async def test_a_new_session_fences_the_others_and_settles_what_they_left(bench:
     assert await new.open() == 2
     assert [(await bench.book.run(run)).status for run in runs] == ["retrying", "lost", "succeeded"]
     assert await bench.due() == {
-        run_member(runs[0].run.id): NOON + 60_000,
-        job_member(jobs[1].id): NOON + MINUTE,  # its place is free, and its next slot is due
+        run_member(runs[0].run.team_id, runs[0].run.id): NOON + 60_000,
+        job_member(jobs[1].team_id, jobs[1].id): NOON + MINUTE,  # its place is free, and its next slot is due
     }
     rows = await bench.rows()
     assert rows[dead.id][2:] == (NOON + 60_000, "fenced")
@@ -197,18 +201,18 @@ async def test_runs_nobody_executes_are_settled_after_a_while_and_no_others(benc
     young.attempt_started_at = NOON + 1
     other.session_id = an_id()
     await bench.ledger.write(lambda connection: run_rows.insert(connection, [orphan, executed, young, other]))
-    in_flight = frozenset({executed.id})
+    in_hand = frozenset({executed.id})
     bench.clock.set(NOON + ORPHAN_MS)
-    assert await session.settle_orphans(in_flight) == 0
+    assert await session.settle_orphans(lambda: in_hand) == 0
     bench.clock.set(NOON + ORPHAN_MS + 1)
-    assert await session.settle_orphans(in_flight) == 1
+    assert await session.settle_orphans(lambda: in_hand) == 1
     assert [(await bench.book.run(run)).status for run in (orphan, executed, young, other)] == [
         "retrying",
         "running",
         "running",
         "running",
     ]
-    assert await bench.due() == {run_member(orphan.id): NOON + ORPHAN_MS + 1}
+    assert await bench.due() == {run_member(orphan.team_id, orphan.id): NOON + ORPHAN_MS + 1}
 
 
 async def test_the_place_of_a_lost_run_is_kept_for_it(bench: Bench) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Connection, update
+from sqlalchemy.exc import IntegrityError
 from tests.engine.book import Book, failed, member
 from tests.storage.samples import DAY, HOUR, MINUTE, NOON, SESSION_ID, a_definition, a_job, a_run, a_trigger, an_id
 
 from zerocron.core.model import (
+    DEFAULT_TEAM_ID,
     Catchup,
     JobState,
     JobStatus,
@@ -67,7 +69,7 @@ async def test_a_due_slot_becomes_a_running_run_and_the_cursor_moves_with_it(boo
     )
     assert await book.runs(job) == [started.run]
     assert (await book.job(job)).state == JobState(NOON + MINUTE, started.run.id, NOON + 7)
-    assert (batch.put, batch.drop, batch.skipped) == ({job_member(job.id): NOON + MINUTE}, [], 0)
+    assert (batch.put, batch.drop, batch.skipped) == ({job_member(job.team_id, job.id): NOON + MINUTE}, [], 0)
 
 
 async def test_many_jobs_start_in_one_transaction(book: Book) -> None:
@@ -82,7 +84,7 @@ async def test_a_member_that_comes_early_is_put_back(book: Book) -> None:
     before = await book.everything()
     batch = await book.start(job)
     assert nothing_started(batch)
-    assert batch.put == {job_member(job.id): NOON + 1}
+    assert batch.put == {job_member(job.team_id, job.id): NOON + 1}
     assert await book.everything() == before
 
 
@@ -105,13 +107,13 @@ async def test_a_job_stopped_between_claim_and_start_sends_nothing(book: Book, s
     before = await book.everything()
     batch = await book.start(job)
     assert nothing_started(batch)
-    assert batch.drop == [job_member(job.id)]
+    assert batch.drop == [job_member(job.team_id, job.id)]
     assert await book.everything() == before
 
 
 async def test_members_that_mean_nothing_are_dropped_and_disturb_nobody(book: Book) -> None:
     job = await book.keep(a_job())
-    unknown = [job_member(an_id()), run_member(an_id()), "m:monitor", "nonsense"]
+    unknown = [job_member(DEFAULT_TEAM_ID, an_id()), run_member(DEFAULT_TEAM_ID, an_id()), "m:monitor", "nonsense"]
     batch = await book.start(*unknown, job)
     assert [started.run.job_id for started in batch.runs] == [job.id]
     assert set(batch.drop) == set(unknown)
@@ -128,7 +130,7 @@ async def test_the_last_slot_completes_the_job(book: Book) -> None:
     job = await book.keep(a_job(schedule=ONCE))
     batch = await book.start(job)
     assert len(batch.runs) == 1
-    assert (batch.put, batch.drop) == ({}, [job_member(job.id)])
+    assert (batch.put, batch.drop) == ({}, [job_member(job.team_id, job.id)])
     kept = await book.job(job)
     assert (kept.status, kept.state.next_run_at) == (JobStatus.COMPLETED, None)
 
@@ -177,7 +179,7 @@ async def test_nothing_runs_when_all_that_was_missed_is_too_old(book: Book) -> N
     job = await book.keep(a_job(catchup=Catchup.NONE, schedule=Schedule("cron", "0 * * * *", None, None, "UTC")))
     batch = await book.start(job, now=NOON + 3 * HOUR + MINUTE + 1)
     assert nothing_started(batch)
-    assert batch.put == {job_member(job.id): NOON + 4 * HOUR}
+    assert batch.put == {job_member(job.team_id, job.id): NOON + 4 * HOUR}
     [left_out] = await book.runs(job)
     assert (left_out.status, left_out.reason, left_out.count) == ("skipped", "missed", 4)
 
@@ -235,7 +237,7 @@ async def test_a_slot_ends_a_run_that_waits_for_its_retry(book: Book) -> None:
     await book.keep(job, retrying)
     batch = await book.start(job, now=NOON + 3)
     assert [started.run.scheduled_for for started in batch.runs] == [NOON]
-    assert batch.drop == [run_member(retrying.id)]
+    assert batch.drop == [run_member(retrying.team_id, retrying.id)]
     ended = await book.run(retrying)
     assert (ended.status, ended.reason, ended.retry_at, ended.finished_at) == ("failed", "superseded", None, NOON + 3)
     state = (await book.job(job)).state
@@ -252,7 +254,7 @@ async def test_a_slot_does_not_end_a_run_that_is_owed_because_its_node_was_lost(
     before = await book.everything()
     batch = await book.start(job)
     assert nothing_started(batch)
-    assert batch.drop == [job_member(job.id)]
+    assert batch.drop == [job_member(job.team_id, job.id)]
     assert await book.everything() == before
 
 
@@ -264,10 +266,10 @@ async def test_a_slot_due_before_the_active_run_began_waits_for_its_end(book: Bo
     before = await book.everything()
     batch = await book.start(job, now=NOON + 2)
     assert nothing_started(batch)
-    assert batch.drop == [job_member(job.id)]
+    assert batch.drop == [job_member(job.team_id, job.id)]
     assert await book.everything() == before
     finished = await book.finish(failed(active), now=NOON + 9)
-    assert finished.put == {job_member(job.id): NOON}
+    assert finished.put == {job_member(job.team_id, job.id): NOON}
     assert [started.run.scheduled_for for started in (await book.start(job, now=NOON + 9)).runs] == [NOON]
 
 
@@ -298,7 +300,7 @@ async def test_a_retry_starts_as_the_next_attempt_of_the_same_run(book: Book, ov
         attempt_started_at=NOON + 5_001,
     )
     assert await book.run(run) == started.run
-    assert (batch.put, batch.drop) == ({}, [run_member(run.id)])
+    assert (batch.put, batch.drop) == ({}, [run_member(run.team_id, run.id)])
     state = (await book.job(job)).state
     assert state == job.state, "a retry moves neither the cursor nor the beginning of the run"
 
@@ -308,7 +310,7 @@ async def test_a_retry_that_comes_early_is_put_back(book: Book) -> None:
     before = await book.everything()
     batch = await book.start(run, now=NOON + 4_999)
     assert nothing_started(batch)
-    assert batch.put == {run_member(run.id): NOON + 5_000}
+    assert batch.put == {run_member(run.team_id, run.id): NOON + 5_000}
     assert await book.everything() == before
 
 
@@ -320,7 +322,7 @@ async def test_a_run_that_waits_for_nothing_is_dropped(book: Book, status: str) 
     before = await book.everything()
     batch = await book.start(run)
     assert nothing_started(batch)
-    assert batch.drop == [run_member(run.id)]
+    assert batch.drop == [run_member(run.team_id, run.id)]
     assert await book.everything() == before
 
 
@@ -385,7 +387,7 @@ async def test_a_run_that_is_sent_again_goes_before_slots_that_came_due_meanwhil
     assert (await book.job(job)).state.next_run_at == NOON
     assert [run.status for run in await book.runs(job)] == ["running"]
     finished = await book.finish(failed(batch.runs[0]), now=NOON + 50)
-    assert finished.put == {job_member(job.id): NOON}
+    assert finished.put == {job_member(job.team_id, job.id): NOON}
 
 
 async def test_a_retry_gives_way_to_a_due_slot_that_was_not_claimed_with_it(book: Book) -> None:
@@ -425,7 +427,7 @@ async def test_of_two_triggers_at_once_one_runs_and_the_other_goes_by_the_overla
         outcomes[overlap.value] = [
             ((await book.run(run)).status, (await book.run(run)).reason) for run in (first, second, third)
         ]
-        assert set(batch.drop) == {run_member(run.id) for run in (first, second, third)}
+        assert set(batch.drop) == {run_member(run.team_id, run.id) for run in (first, second, third)}
     assert outcomes == {
         "skip": [("running", None), ("skipped", "overlap"), ("skipped", "overlap")],
         "queue": [("running", None), ("queued", None), ("skipped", "queue_full")],
@@ -451,7 +453,7 @@ async def test_a_slot_due_in_the_moment_of_a_trigger_waits_for_it(book: Book) ->
     assert [started.run.id for started in batch.runs] == [run.id]
     assert (await book.job(job)).state.next_run_at == NOON
     finished = await book.finish(failed(batch.runs[0]))
-    assert finished.put == {job_member(job.id): NOON}
+    assert finished.put == {job_member(job.team_id, job.id): NOON}
 
 
 async def test_a_queued_run_that_was_woken_takes_the_place(book: Book) -> None:
@@ -462,7 +464,7 @@ async def test_a_queued_run_that_was_woken_takes_the_place(book: Book) -> None:
     await book.start(job)
     finished = await book.finish(failed(active), now=NOON + 200)
     waiting = (await book.runs(job))[1]
-    assert finished.put == {run_member(waiting.id): NOON + 200}
+    assert finished.put == {run_member(waiting.team_id, waiting.id): NOON + 200}
     [started] = (await book.start(waiting, now=NOON + 201)).runs
     assert (started.run.id, started.run.status, started.run.attempt) == (waiting.id, "running", 1)
     state = (await book.job(job)).state
@@ -472,15 +474,21 @@ async def test_a_queued_run_that_was_woken_takes_the_place(book: Book) -> None:
 # guards
 
 
-def changed_meanwhile(change: Callable[[Connection], Any], real: Callable[..., Any]) -> Callable[..., Any]:
-    """As if another node had written between this one's reading and its writing."""
+def changed_meanwhile(
+    change: Callable[[Connection], Any], real: Callable[..., Any], *, after: int = 1
+) -> Callable[..., Any]:
+    """As if another node had written between this one's (`after`th) reading and its writing."""
+    calls = 0
 
-    def lock(connection: Connection, *args: Any, **kwargs: Any) -> Any:
+    def read(connection: Connection, *args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
         found = real(connection, *args, **kwargs)
-        change(connection)
+        if calls == after:
+            change(connection)
         return found
 
-    return lock
+    return read
 
 
 async def test_a_job_that_changed_meanwhile_stops_the_whole_batch(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -498,7 +506,8 @@ async def test_a_run_that_changed_meanwhile_stops_the_whole_batch(book: Book, mo
     job = await book.keep(a_job())
     before = await book.everything()
     move = update(tables.runs).where(tables.runs.c.id == run.id).values(attempt=7)
-    monkeypatch.setattr(run_rows, "lock", changed_meanwhile(lambda connection: connection.execute(move), run_rows.lock))
+    changed = changed_meanwhile(lambda connection: connection.execute(move), run_rows.of_ids, after=2)
+    monkeypatch.setattr(run_rows, "of_ids", changed)
     with pytest.raises(LostRace):
         await book.start(run, job, now=NOON + 5_000)
     assert await book.everything() == before
@@ -509,13 +518,14 @@ async def test_a_slot_that_has_a_run_already_is_never_started_even_if_the_cursor
     job = a_job()
     await book.keep(job, a_run(job, NOON, status="succeeded"))
     before = await book.everything()
-    with pytest.raises(Exception, match="UNIQUE constraint failed"):
+    with pytest.raises(IntegrityError):
         await book.start(job)
     assert await book.everything() == before
 
 
 async def test_a_crash_inside_the_transaction_leaves_nothing(book: Book) -> None:
     job = await book.keep(a_job())
+    await book.start()  # opens the session
     before = await book.everything()
 
     def crash(name: str) -> None:

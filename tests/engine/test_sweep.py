@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.engine.book import Book
+import structlog
+from tests.engine.book import Book, member
 from tests.engine.house import WatchedLedger, answered
 from tests.storage.samples import HOUR, MINUTE, NOON, a_job, a_run, a_trigger
 from tests.support.clock import ManualClock
 
+from zerocron.core.errors import Unavailable
 from zerocron.core.exchange import Outcome, Request
 from zerocron.core.model import Definition, Job, JobState, Run
 from zerocron.engine import sweep as sweep_module
@@ -29,7 +32,7 @@ class Bench:
         self.book = Book(ledger)
         self.ledger = WatchedLedger(ledger)
         self.clock = ManualClock(NOON, busy=lambda: self.ledger.at_work > 0)
-        self.timetable = MemoryTimetable()
+        self.timetable: MemoryTimetable = MemoryTimetable()
         self.metrics = Metrics()
         shared: dict[str, Any] = {"clock": self.clock, "metrics": self.metrics}
         self.session = Session(ledger=self.ledger, timetable=self.timetable, node="test", version="0", **shared)
@@ -76,10 +79,10 @@ async def test_at_its_start_it_brings_everything_up_to_the_horizon(bench: Bench)
     await bench.book.keep(a_job(next_run_at=None), retry, later, trigger)
     assert await bench.sweep.tick() == SWEEP_SECONDS
     assert bench.due == {
-        job_member(past.id): NOON - HOUR,
-        job_member(near.id): NOON + HORIZON_MS,
-        run_member(retry.id): NOON + 5,
-        run_member(trigger.id): NOON - 1,
+        job_member(past.team_id, past.id): NOON - HOUR,
+        job_member(near.team_id, near.id): NOON + HORIZON_MS,
+        run_member(retry.team_id, retry.id): NOON + 5,
+        run_member(trigger.team_id, trigger.id): NOON - 1,
     }
     assert bench.repaired() == 0, "an empty timetable at the start is no damage"
 
@@ -88,7 +91,7 @@ async def test_a_horizon_of_any_size_is_brought_in_pages(bench: Bench, monkeypat
     monkeypatch.setattr(sweep_module, "PAGE", 3)
     jobs = [await bench.job(due=NOON + number // 5) for number in range(10)]
     await bench.sweep.tick()
-    assert bench.due.keys() == {job_member(job.id) for job in jobs}
+    assert bench.due.keys() == {job_member(job.team_id, job.id) for job in jobs}
 
 
 async def test_what_comes_into_view_is_brought_later(bench: Bench) -> None:
@@ -99,7 +102,7 @@ async def test_what_comes_into_view_is_brought_later(bench: Bench) -> None:
     assert bench.due == {}
     await bench.clock.advance(0.001)
     await bench.sweep.tick()
-    assert bench.due == {job_member(far.id): NOON + HORIZON_MS + 10_000}
+    assert bench.due == {job_member(far.team_id, far.id): NOON + HORIZON_MS + 10_000}
 
 
 async def test_a_timetable_that_was_erased_is_filled_with_what_is_overdue(bench: Bench) -> None:
@@ -110,20 +113,23 @@ async def test_a_timetable_that_was_erased_is_filled_with_what_is_overdue(bench:
     await bench.timetable.clear()
     await bench.clock.advance(1 + OVERDUE_MS / 1000)
     await bench.sweep.tick()
-    assert run_member(retry.id) in bench.due
+    assert run_member(retry.team_id, retry.id) in bench.due
     await bench.clock.advance(0.001)
     await bench.sweep.tick()
-    assert bench.due == {job_member(job.id): NOON + 1_000, run_member(retry.id): NOON + 1_000}
+    assert bench.due == {
+        job_member(job.team_id, job.id): NOON + 1_000,
+        run_member(retry.team_id, retry.id): NOON + 1_000,
+    }
     assert bench.repaired() == 2
 
 
 async def test_a_member_that_is_much_too_late_is_brought_forward(bench: Bench) -> None:
     job = await bench.job(due=NOON + 1_000)
     await bench.sweep.tick()
-    await bench.timetable.put({job_member(job.id): NOON + HOUR})
+    await bench.timetable.put({job_member(job.team_id, job.id): NOON + HOUR})
     await bench.clock.advance(4)
     await bench.sweep.tick()
-    assert bench.due == {job_member(job.id): NOON + 1_000}
+    assert bench.due == {job_member(job.team_id, job.id): NOON + 1_000}
 
 
 async def test_a_member_that_somebody_works_on_is_left_alone(bench: Bench) -> None:
@@ -132,7 +138,7 @@ async def test_a_member_that_somebody_works_on_is_left_alone(bench: Bench) -> No
     await bench.timetable.claim(NOON, 10)
     await bench.clock.advance(4)
     await bench.sweep.tick()
-    assert bench.due == {job_member(job.id): NOON + HIDE_MS}
+    assert bench.due == {job_member(job.team_id, job.id): NOON + HIDE_MS}
     assert bench.repaired() == 0
 
 
@@ -156,7 +162,7 @@ async def test_runs_of_this_node_that_nobody_executes_are_settled(bench: Bench) 
     await bench.book.keep(a_job(next_run_at=None), run)
     await bench.sweep.tick()
     assert (await bench.book.run(run)).status == "retrying"
-    assert run_member(run.id) in bench.due
+    assert run_member(run.team_id, run.id) in bench.due
 
 
 async def test_after_the_clock_was_set_back_the_whole_horizon_is_brought_again(bench: Bench) -> None:
@@ -164,7 +170,7 @@ async def test_after_the_clock_was_set_back_the_whole_horizon_is_brought_again(b
     job = await bench.job(due=NOON - HOUR + 60_000)
     bench.clock.set(NOON - HOUR)
     await bench.sweep.tick()
-    assert bench.due == {job_member(job.id): NOON - HOUR + 60_000}
+    assert bench.due == {job_member(job.team_id, job.id): NOON - HOUR + 60_000}
 
 
 async def test_after_the_clock_was_set_forward_nothing_between_is_forgotten(bench: Bench) -> None:
@@ -172,10 +178,144 @@ async def test_after_the_clock_was_set_forward_nothing_between_is_forgotten(benc
     await bench.sweep.tick()
     bench.clock.set(NOON + HOUR)
     await bench.sweep.tick()
-    assert bench.due == {job_member(job.id): NOON + 30 * MINUTE}
+    assert bench.due == {job_member(job.team_id, job.id): NOON + 30 * MINUTE}
 
 
 async def test_the_size_of_the_timetable_is_published(bench: Bench) -> None:
     await bench.job(due=NOON)
     await bench.sweep.tick()
+    await bench.sweep.tick()
     assert bench.metrics.registry.get_sample_value("zerocron_timetable_members") == 1
+
+
+# several nodes, and a timetable that is away
+
+
+class Shared(MemoryTimetable):
+    """What a sweep may meet in a timetable that several nodes share."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_away = self.is_lost = False
+        self.is_ours = True
+
+    def _answer(self) -> None:
+        if self.is_away:
+            raise Unavailable("The timetable does not answer.")
+
+    async def lost(self, now: int) -> bool:
+        self._answer()
+        lost, self.is_lost = self.is_lost, False
+        return lost
+
+    async def on_duty(self, seconds: float) -> bool:
+        self._answer()
+        return self.is_ours
+
+    async def restore(self, due: Mapping[str, int], *, now: int) -> int:
+        self._answer()
+        return await super().restore(due, now=now)
+
+
+@pytest.fixture
+def shared(bench: Bench) -> Shared:
+    timetable = Shared()
+    bench.timetable = bench.sweep._timetable = timetable
+    return timetable
+
+
+async def test_a_node_that_is_not_on_duty_repairs_nothing(bench: Bench, shared: Shared) -> None:
+    shared.is_ours = False
+    await bench.job(due=NOON - HOUR)
+    for _ in range(10):
+        assert await bench.sweep.tick() == SWEEP_SECONDS
+        await bench.clock.advance(SWEEP_SECONDS)
+    assert bench.due == {}
+
+
+async def test_a_node_that_comes_on_duty_brings_everything(bench: Bench, shared: Shared) -> None:
+    shared.is_ours = False
+    jobs = [await bench.job(due=NOON - HOUR), await bench.job(due=NOON + MINUTE)]
+    await bench.sweep.tick()
+    shared.is_ours = True
+    await bench.clock.advance(SWEEP_SECONDS)
+    await bench.sweep.tick()
+    assert bench.due == {member(job): job.state.next_run_at for job in jobs}
+
+
+async def test_a_node_that_comes_on_duty_again_leaves_nothing_out(bench: Bench, shared: Shared) -> None:
+    """Whoever was on duty meanwhile may have died before it brought what came into view."""
+    await bench.sweep.tick()
+    shared.is_ours = False
+    far = await bench.job(due=NOON + 30 * MINUTE)
+    await bench.clock.advance(29 * 60)
+    await bench.sweep.tick()
+    assert bench.due == {}
+    shared.is_ours = True
+    await bench.sweep.tick()
+    assert bench.due == {member(far): NOON + 30 * MINUTE}
+
+
+async def test_whoever_is_told_of_a_loss_brings_the_whole_horizon_on_duty_or_not(bench: Bench, shared: Shared) -> None:
+    jobs = [await bench.job(due=NOON + seconds * 1_000) for seconds in (10, 60, 110)]
+    await bench.sweep.tick()
+    shared.is_ours = False
+    await shared.clear()
+    shared.is_lost = True
+    await bench.clock.advance(SWEEP_SECONDS)
+    await bench.sweep.tick()
+    assert bench.due == {member(job): job.state.next_run_at for job in jobs}
+    assert bench.metrics.registry.get_sample_value("zerocron_timetable_rebuilt_total") == 1
+    assert bench.metrics.registry.get_sample_value("zerocron_timetable_members") == 3
+
+
+@pytest.mark.parametrize("fails", ["timetable", "ledger"])
+async def test_a_rebuilding_that_fails_half_way_is_done_again(
+    bench: Bench, shared: Shared, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    """A loss is told once: what was not brought then would come late, one after the other, for two minutes."""
+    monkeypatch.setattr(sweep_module, "PAGE", 2)
+    jobs = [await bench.job(due=NOON + seconds * 1_000) for seconds in range(10, 110, 10)]
+    await bench.sweep.tick()
+    await shared.clear()
+    shared.is_lost = True
+    restore = shared.restore
+
+    async def failing(due: Mapping[str, int], *, now: int) -> int:
+        if fails == "timetable":
+            raise Unavailable("The timetable does not answer.")
+        bench.ledger.is_away = True
+        return await restore(due, now=now)
+
+    monkeypatch.setattr(shared, "restore", failing)
+    await bench.clock.advance(SWEEP_SECONDS)
+    await bench.sweep.tick()
+    assert len(bench.due) < len(jobs)
+    monkeypatch.setattr(shared, "restore", restore)
+    bench.ledger.heal()
+    await bench.clock.advance(SWEEP_SECONDS)
+    await bench.sweep.tick()
+    assert bench.due.keys() == {member(job) for job in jobs}
+
+
+async def test_a_timetable_that_is_away_is_no_failure_and_is_told_once(bench: Bench, shared: Shared) -> None:
+    job = await bench.job(due=NOON)
+    shared.is_away = True
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(5):
+            assert await bench.sweep.tick() == SWEEP_SECONDS
+            await bench.clock.advance(SWEEP_SECONDS)
+    assert [entry["event"] for entry in logs] == ["timetable_not_swept"]
+    shared.is_away = False
+    await bench.sweep.tick()
+    assert bench.due == {member(job): NOON}
+
+
+async def test_orphans_are_settled_while_the_timetable_is_away(bench: Bench, shared: Shared) -> None:
+    job = await bench.job(due=NOON + HOUR)
+    run = a_run(job, NOON - HOUR, session_id=bench.session.id, attempt_started_at=NOON - HOUR)
+    await bench.book.keep(a_job(next_run_at=None), run)
+    shared.is_away = True
+    with structlog.testing.capture_logs():
+        await bench.sweep.tick()
+    assert (await bench.book.run(run)).status == "retrying"

@@ -14,6 +14,7 @@ from tests.engine.house import Answer, House, answered
 from tests.storage.samples import DAY, HOUR, MINUTE, NOON
 
 from zerocron.actions.jobs import Jobs, JobSpec
+from zerocron.core.errors import Conflict
 from zerocron.core.exchange import Outcome, Request
 from zerocron.core.model import DEFAULT_TEAM_ID, Catchup, Job, Overlap, RetryPolicy
 from zerocron.demo import SAMPLES, make_samples
@@ -95,6 +96,58 @@ async def test_a_job_stopped_while_a_run_is_under_way_lets_it_end_and_starts_no_
         assert [(run.status, run.reason, run.attempt) for run in await house.runs(job)] == [("failed", reason, 1)]
         status = await house.sql("SELECT status, next_run_at, active_run_id FROM jobs")
         assert status == [("paused" if verb is pause else "deleted", None, None)]
+
+
+async def test_a_completed_job_whose_run_waits_for_a_retry_is_paused_and_the_retry_cancelled(tmp_path: Path) -> None:
+    """Its schedule has no slot left, and still something of it would be sent."""
+    async with House(tmp_path) as house:
+        house.target.on(URL, answered(500))
+        job = await house.create("2027-01-15T12:00:10Z", retry=RetryPolicy(5, "fixed", 30))
+        await house.clock.advance(12)
+        assert (await house.job(job)).status == "completed"
+        paused = await house.jobs.pause(TEAM, job.id)
+        assert paused.status == "paused"
+        assert [(run.status, run.reason) for run in await house.runs(job)] == [("cancelled", "job_paused")]
+        await house.clock.advance(120)
+        assert len(house.target.requests) == 1
+        assert (await house.job(job)).state.active_run_id is None
+
+
+async def test_a_completed_job_paused_while_its_run_is_under_way_lets_it_end_without_a_retry(tmp_path: Path) -> None:
+    async with House(tmp_path) as house:
+        house.target.on(URL, slow(house, 30, answered(500)))
+        job = await house.create("2027-01-15T12:00:10Z", retry=RetryPolicy(5, "fixed", 1))
+        await house.clock.advance(15)
+        await house.jobs.pause(TEAM, job.id)
+        assert [run.status for run in await house.runs(job)] == ["running"]
+        await house.clock.advance(120)
+        assert [(run.status, run.reason, run.attempt) for run in await house.runs(job)] == [("failed", "job_paused", 1)]
+        with pytest.raises(Conflict, match="no slot left"):
+            await house.jobs.resume(TEAM, job.id)
+        with pytest.raises(Conflict, match="paused"):
+            await house.jobs.trigger(TEAM, job.id, triggered_by="manual")
+
+
+async def test_a_completed_job_of_which_nothing_is_open_has_nothing_to_pause(tmp_path: Path) -> None:
+    async with House(tmp_path) as house:
+        job = await house.create("2027-01-15T12:00:10Z")
+        await house.clock.advance(15)
+        with pytest.raises(Conflict, match="completed"):
+            await house.jobs.pause(TEAM, job.id)
+        assert (await house.job(job)).status == "completed"
+
+
+async def test_a_completed_job_that_was_paused_goes_on_with_a_new_schedule(tmp_path: Path) -> None:
+    async with House(tmp_path) as house:
+        house.target.on(URL, answered(500), answered())
+        job = await house.create("2027-01-15T12:00:10Z", retry=RetryPolicy(5, "fixed", 30))
+        await house.clock.advance(12)
+        await house.jobs.pause(TEAM, job.id)
+        await house.jobs.edit(TEAM, job.id, changed(schedule="* * * * *"))
+        assert (await house.job(job)).status == "paused", "an edit resumes nothing"
+        await house.jobs.resume(TEAM, job.id)
+        await house.clock.advance(60)
+        assert [run.status for run in await house.runs(job)] == ["cancelled", "succeeded"]
 
 
 async def test_slots_of_a_pause_are_never_run_and_the_next_one_is(tmp_path: Path) -> None:

@@ -1,13 +1,15 @@
 """What a fault run left behind, read for the checker: ledger, target log, fault log, operation log.
 
-Owns the reading and the shapes; judges nothing. The ledger is opened read-only with plain sqlite3, because the checker
-must not lean on the code it checks. Instants are milliseconds, UTC.
+Owns the reading and the shapes; judges nothing. The ledger is read with plain sqlite3 or plain asyncpg, because the
+checker must not lean on the code it checks. Instants are milliseconds, UTC.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,10 +18,24 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import asyncpg
+
 Row = dict[str, Any]
 Window = tuple[int, int]
 
 FOREVER = 1 << 53
+
+STANDSTILL = ("kill", "pause", "stop", "forced_stop", "absent", "cut_pg")
+"""While these last, that node starts nothing."""
+
+LOSSES = ("kill", "pause", "forced_stop", "cut_pg")
+"""After these, what that node had in hand comes late: a claim when its hiding ends, a run when its session does."""
+
+REDIS_MS, PG_MS = 10_000, 30_000
+"""R of a fault of Redis and of PostgreSQL. A node's is one and a half times its session's validity: 45 s of 30 s."""
+
+NODE_MS_MIN = 12_000
+"""R of a node where a test shortens the validity: what is not shortened with it takes that long on a slow machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +79,12 @@ class Received:
 
 @dataclass(slots=True)
 class Fault:
-    """`kind`: kill, pause, stop (graceful), forced_stop, ledger. `until` is FOREVER while it lasts."""
+    """`until` is FOREVER while it lasts. Kinds, and what they are:
+
+    of one process     kill, pause, stop (graceful), forced_stop, absent (not started yet)
+    of one node's link cut_pg, cut_redis, clock
+    of everybody       ledger (writes fail), pg, pg_slow, redis
+    """
 
     kind: str
     since: int
@@ -97,6 +118,11 @@ class History:
     operations: list[Operation]
     audit: list[Row]
     read_time: int
+    validity_ms: int = 0
+    """How long a session is valid, with a cluster; 0 when there is one node."""
+
+    index: dict[str, float] | None = None
+    """What the timetable held at the end, member -> instant; None when it was not read."""
 
     @cached_property
     def run_of(self) -> dict[str, Row]:
@@ -120,8 +146,26 @@ class History:
 
     @cached_property
     def down(self) -> list[Window]:
-        """When nothing could start: no process, a stopped one, or no ledger (with the time to come round, R)."""
-        return merged((fault.since, fault.until) for fault in self.faults)
+        """When nothing could start anywhere: no ledger, or every node ended, paused or cut off from the ledger."""
+        away: dict[str, list[Window]] = {}
+        for fault in self.faults:
+            if fault.kind in STANDSTILL:
+                away.setdefault(fault.node, []).append((fault.since, fault.until))
+        of_all = [(fault.since, fault.until) for fault in self.faults if fault.kind in ("ledger", "pg")]
+        return merged([*of_all, *_common([merged(windows) for windows in away.values()])])
+
+    @cached_property
+    def recovering(self) -> list[Window]:
+        """When something may be late: while nothing can start, and for R after a fault (PROMISES.md B, B(t))."""
+        windows = list(self.down)
+        for fault in self.faults if self.validity_ms else ():
+            if fault.kind in ("redis", "cut_redis"):
+                windows += [(fault.since, fault.since + REDIS_MS), (fault.until, fault.until + REDIS_MS)]
+            elif fault.kind in ("pg", "pg_slow"):
+                windows.append((fault.since, fault.until + PG_MS))
+            elif fault.kind in LOSSES:
+                windows.append((fault.since, fault.since + max(self.validity_ms * 3 // 2, NODE_MS_MIN)))
+        return merged(windows)
 
     def version(self, job_id: str, number: int) -> Version | None:
         return next((version for version in self.versions.get(job_id, []) if version.number == number), None)
@@ -133,12 +177,18 @@ class History:
 
     def blocked(self, job_id: str) -> list[Window]:
         """When a slot of an exclusive job could not start: nothing could, or another run held its place."""
-        held = [
+        return merged([*self.down, *self._held(job_id)])
+
+    def excused(self, job_id: str) -> list[Window]:
+        """When a slot of the job may be late."""
+        return merged([*self.recovering, *self._held(job_id)])
+
+    def _held(self, job_id: str) -> list[Window]:
+        return [
             (run["started_at"], run["finished_at"] or FOREVER)
             for run in self.runs_of_job.get(job_id, [])
             if run["started_at"] is not None and self.version_of(run).exclusive
         ]
-        return merged([*self.down, *held])
 
 
 def merged(windows: Iterable[Window]) -> list[Window]:
@@ -152,26 +202,44 @@ def merged(windows: Iterable[Window]) -> list[Window]:
     return union
 
 
+def _common(of_each: list[list[Window]]) -> list[Window]:
+    """When all of them have a window; each is a union of disjoint ones in order."""
+    if not of_each:
+        return []
+    common = of_each[0]
+    for windows in of_each[1:]:
+        common = [
+            (max(since, begin), min(until, end))
+            for since, until in common
+            for begin, end in windows
+            if max(since, begin) < min(until, end)
+        ]
+    return common
+
+
 def uncovered(since: int, until: int, windows: list[Window]) -> int:
     """How much of [since, until] lies in none of the (disjoint) windows."""
     covered = sum(max(0, min(until, end) - max(since, begin)) for begin, end in windows)
     return max(0, until - since) - covered
 
 
-def load(data_dir: Path, *, target_log: Path, fault_log: Path, op_log: Path) -> History:
-    """Read everything. Without an open-ended fault (the final stop), the read time is the newest instant on record."""
-    file = data_dir / "zerocron.db"
-    connection = sqlite3.connect(f"file:{file}?mode=ro", uri=True)
-    connection.row_factory = sqlite3.Row
-    try:
-        tables = {
-            name: [dict(row) for row in connection.execute(f"SELECT * FROM {name}")]
-            for name in ("jobs", "job_versions", "runs", "executions", "sessions")
-        }
-        has_audit = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'audit'").fetchone()
-        audit = [dict(row) for row in connection.execute("SELECT * FROM audit ORDER BY seq")] if has_audit else []
-    finally:
-        connection.close()
+TABLES = ("jobs", "job_versions", "runs", "executions", "sessions")
+
+
+def load(
+    ledger: Path | str,
+    *,
+    target_log: Path,
+    fault_log: Path,
+    op_log: Path,
+    validity_ms: int = 0,
+    index: dict[str, float] | None = None,
+) -> History:
+    """Read everything; `ledger` is a data directory or a postgresql:// URL.
+
+    Without an open-ended fault (the final stop), the read time is the newest instant on record.
+    """
+    tables = _sqlite_tables(ledger) if isinstance(ledger, Path) else _postgres_tables(ledger)
     faults, received, operations = read_faults(fault_log), read_target(target_log), read_operations(op_log)
     ends = [fault.since for fault in faults if fault.until == FOREVER]
     newest = max(
@@ -186,9 +254,44 @@ def load(data_dir: Path, *, target_log: Path, fault_log: Path, op_log: Path) -> 
         received=received,
         faults=faults,
         operations=operations,
-        audit=audit,
-        read_time=ends[-1] if ends else newest,
+        audit=tables["audit"],
+        read_time=max(ends) if ends else newest,
+        validity_ms=validity_ms,
+        index=index,
     )
+
+
+def _sqlite_tables(data_dir: Path) -> dict[str, list[Row]]:
+    connection = sqlite3.connect(f"file:{data_dir / 'zerocron.db'}?mode=ro", uri=True)
+    connection.row_factory = sqlite3.Row
+    try:
+        tables = {name: [dict(row) for row in connection.execute(f"SELECT * FROM {name}")] for name in TABLES}
+        has_audit = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'audit'").fetchone()
+        audit = [dict(row) for row in connection.execute("SELECT * FROM audit ORDER BY seq")] if has_audit else []
+    finally:
+        connection.close()
+    return tables | {"audit": audit}
+
+
+def _postgres_tables(url: str) -> dict[str, list[Row]]:
+    async def read() -> dict[str, list[Row]]:
+        connection = await asyncpg.connect(url)
+        try:
+            async with connection.transaction(isolation="repeatable_read", readonly=True):
+                tables = {
+                    name: [dict(row) for row in await connection.fetch(f"SELECT * FROM {name}")] for name in TABLES
+                }
+                has_audit = await connection.fetchval("SELECT to_regclass('audit')")
+                audit = await connection.fetch("SELECT * FROM audit ORDER BY seq") if has_audit else []
+        finally:
+            await connection.close()
+        return tables | {"audit": [dict(row) for row in audit]}
+
+    found: list[dict[str, list[Row]]] = []
+    thread = threading.Thread(target=lambda: found.append(asyncio.run(read())))  # the caller may be in a loop
+    thread.start()
+    thread.join()
+    return found[0]
 
 
 def _lines(path: Path) -> list[Row]:

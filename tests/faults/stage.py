@@ -23,7 +23,8 @@ from tests.faults.world import Log, prepare
 from zerocron.actions.jobs import Jobs
 from zerocron.core.errors import ZerocronError
 from zerocron.core.model import Job, Run
-from zerocron.engine.run import Engine
+from zerocron.engine.run import Bounds, Engine
+from zerocron.engine.sessions import Session
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger.database import SqliteLedger
 from zerocron.storage.timetable.memory import MemoryTimetable
@@ -67,8 +68,12 @@ class Stage:
         if self._down is not None:
             self.fault_log.write(kind=self._down[0], **{"from": self._down[1], "to": None})
             self._down = None
-        logs = {"target_log": self.target_log.path, "fault_log": self.fault_log.path, "op_log": self.op_log.path}
-        return load(self.inner.path.parent, **logs)
+        return load(
+            self.inner.path.parent,
+            target_log=self.target_log.path,
+            fault_log=self.fault_log.path,
+            op_log=self.op_log.path,
+        )
 
     @property
     def jobs(self) -> Jobs:
@@ -78,17 +83,23 @@ class Stage:
         """A new process: an empty timetable and another session. One that cannot start is started again."""
         while True:
             self._timetable = MemoryTimetable()
+            metrics = Metrics()
+            session = Session(
+                ledger=self.ledger,
+                timetable=self._timetable,
+                clock=self.clock,
+                metrics=metrics,
+                node="test",
+                version="test",
+            )
             engine = Engine(
                 ledger=self.ledger,
                 timetable=self._timetable,
                 clock=self.clock,
-                metrics=Metrics(),
+                metrics=metrics,
+                session=session,
                 send=self.target.send,
-                node="test",
-                version="test",
-                in_flight_max=50,
-                history_days=90,
-                history_runs_per_job=1_000,
+                bounds=Bounds(in_flight_max=50, history_runs_per_job=1_000),
             )
             try:
                 await engine.start()

@@ -1,8 +1,9 @@
 """One fault run: a node process, a target that does as it is told, and the four logs that the checker reads.
 
-Owns the processes (always reaped), the logs, and waiting: for a condition, up to a deadline. `now_ms` is the time of
-the ledger; while `shift_ms` is not 0 it is that of a node whose clock is wrong by as much, and everything is logged in
-it, so that ten minutes of downtime take no time (`World.shift_ms`).
+`Scene` and `NodeProcess` are what a run with one node on SQLite (`World`) and one with a cluster (`cluster.Cluster`)
+have in common. Owns the processes (always reaped), the logs, and waiting: for a condition, up to a deadline. `now_ms`
+is the time of the ledger; while `shift_ms` is not 0 it is that of a clock that is wrong by as much, and everything is
+logged in it, so that ten minutes of downtime take no time.
 """
 
 from __future__ import annotations
@@ -65,13 +66,13 @@ async def moment(seconds: float = 0.01) -> None:
         timer.cancel()
 
 
-async def until(condition: Callable[[], Any], what: str, seconds: float = 15) -> Any:
+async def until(condition: Callable[[], Any], what: str, seconds: float = 15, *, every: float = 0.01) -> Any:
     """The first true value of the condition. Raises AssertionError, naming what was waited for, after the deadline."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while not (value := condition()):
         assert loop.time() < deadline, f"{what} did not come within {seconds} s"
-        await moment()
+        await moment(every)
     return value
 
 
@@ -89,7 +90,7 @@ class Log:
 class Call:
     """A request at the target that a behaviour is to answer, now or later or never."""
 
-    def __init__(self, world: World, exchange: Exchange, number: int) -> None:
+    def __init__(self, world: Scene, exchange: Exchange, number: int) -> None:
         self.world = world
         self.exchange = exchange
         self.number = number
@@ -116,28 +117,181 @@ def hold(call: Call) -> None:
     """Never answer."""
 
 
-class World:
-    """See the module. Made by `world()`; after the run, `verdict()` says what the checker found."""
+class NodeProcess:
+    """One process of 0cron at a time, with its data directory and its log.
+
+    Its deaths, stops and pauses go into the fault log, under its name; the only node of a world has none.
+    """
+
+    def __init__(self, folder: Path, *, now_ms: Callable[[], int], fault_log: Log, name: str = "") -> None:
+        self.name = name
+        self.data_dir = folder / "data"
+        self.death_note = folder / "died-at"
+        self.log_path = folder / "node.log"
+        self.environment: dict[str, str] = {}
+        self.options: list[str] = []
+        self.process: subprocess.Popen[bytes] | None = None
+        self.url = ""
+        self.key = ""
+        self._now_ms = now_ms
+        self._fault_log = fault_log
+        self._down: tuple[str, int] | None = None
+
+    async def start(self, *, stop_at: str | None = None, mutants: tuple[str, ...] = (), drain: float = 10) -> None:
+        """Start it and wait until it is ready, or has died at its stop point before."""
+        assert self.process is None, "it runs"
+        self.process = self._spawn(stop_at, mutants, drain)
+        await self._ready()
+
+    def _spawn(self, stop_at: str | None, mutants: tuple[str, ...], drain: float) -> subprocess.Popen[bytes]:
+        # Not asyncio's: a cancelled test must be able to reap its node without waiting for a child watcher.
+        (self.data_dir / "local-url").unlink(missing_ok=True)
+        self.death_note.unlink(missing_ok=True)
+        environment = node_environment(self.data_dir) | self.environment | {"ZEROCRON_DRAIN_SECONDS": str(drain)}
+        if stop_at is not None:
+            environment["ZEROCRON_STOP_AT"] = stop_at
+        log = self.log_path.open("ab")
+        try:
+            return subprocess.Popen(self.command(mutants), env=environment, cwd=ROOT, stdout=log, stderr=log)
+        finally:
+            log.close()
+
+    def command(self, mutants: tuple[str, ...] = ()) -> list[str]:
+        """What starts it; in `ROOT`, with `node_environment`."""
+        patches = [argument for name in mutants for argument in ("--mutant", name)]
+        note = ["--death-note", str(self.death_note)]
+        return [sys.executable, "-m", "tests.faults.node", *patches, *note, *self.options]
+
+    async def _ready(self, seconds: float = 45) -> None:
+        url_file = self.data_dir / "local-url"
+        process = self.process
+        assert process is not None
+        await until(lambda: url_file.exists() or process.poll() is not None, f"the node {self.name}", seconds)
+        assert process.returncode in (None, -signal.SIGKILL), f"it did not start: {self.log()[-2000:]}"
+        self.note_up()
+        if process.returncode is None:
+            self.url = url_file.read_text().strip()
+            self.key = (self.data_dir / "local-key").read_text().strip()
+
+    def note_down(self, kind: str, since: int) -> None:
+        """From now on it does nothing, until `note_up` or for ever."""
+        self._down = (kind, since)
+
+    def note_up(self, at: int | None = None) -> None:
+        """Write down when it was away; `at` None: as of now."""
+        if self._down is not None:
+            kind, since = self._down
+            self.note(kind, since, self._now_ms() if at is None else at)
+            self._down = None
+
+    def note(self, kind: str, since: int, until: int | None) -> None:
+        node = {"node": self.name} if self.name else {}
+        self._fault_log.write(kind=kind, **{"from": since, "to": until}, **node)
+
+    def close_log(self) -> None:
+        """What it is now, it stays."""
+        if self._down is not None:
+            kind, since = self._down
+            self.note(kind, since, None)
+            self._down = None
+
+    async def died(self, seconds: float = 20) -> None:
+        """Wait until it has killed itself."""
+        process = self.process
+        assert process is not None
+        await until(lambda: process.poll() is not None, "the node's death", seconds)
+        assert process.returncode == -signal.SIGKILL, f"the node ended by itself: {self.log()[-2000:]}"
+        self.process = None
+        self.note_down("kill", int(self.death_note.read_text()))
+
+    async def kill(self) -> None:
+        """SIGKILL from outside, whatever it does at the moment."""
+        process = self.process
+        assert process is not None
+        since = self._now_ms()
+        process.kill()
+        await until(lambda: process.poll() is not None, "the node's death")
+        self.process = None
+        self.note_down("kill", since)
+
+    async def stop(self, seconds: float = 30, *, kind: str = "stop") -> int:
+        """SIGTERM, and wait for the end."""
+        process = self.process
+        assert process is not None
+        since = self._now_ms()
+        process.terminate()
+        await until(lambda: process.poll() is not None, "the end of the node", seconds)
+        self.process = None
+        self.note_down(kind, since)
+        assert process.returncode is not None
+        return process.returncode
+
+    def died_meanwhile(self) -> None:
+        """It died at its stop point while it was being stopped."""
+        assert self._down is not None
+        self.note_down("kill", min(self._down[1], int(self.death_note.read_text())))
+
+    def freeze(self) -> Callable[[], None]:
+        """SIGSTOP; the returned function continues it."""
+        process, since = self.process, self._now_ms()
+        assert process is not None
+        process.send_signal(signal.SIGSTOP)
+        return self._go_on(process, since)
+
+    async def frozen(self, seconds: float = 20) -> Callable[[], None]:
+        """Wait until it has halted at its stop point; the returned function continues it."""
+        process = self.process
+        assert process is not None
+        await until(self.death_note.exists, "the halt of the node", seconds)
+        return self._go_on(process, int(self.death_note.read_text()))
+
+    def _go_on(self, process: subprocess.Popen[bytes], since: int) -> Callable[[], None]:
+        def go_on() -> None:
+            process.send_signal(signal.SIGCONT)
+            self.note("pause", since, self._now_ms())
+
+        return go_on
+
+    def log(self) -> str:
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def reap(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+
+class Scene:
+    """What every fault run has, whatever its nodes and its ledger are: a target, and the API with a record of calls."""
 
     root = ROOT
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.data_dir = folder / "data"
         self.shift_ms = 0
         self.target = Target()
         self.target_log = Log(folder / "target.jsonl")
         self.fault_log = Log(folder / "faults.jsonl")
         self.op_log = Log(folder / "ops.jsonl")
         self.calls: list[Call] = []
-        self.process: subprocess.Popen[bytes] | None = None
         self.session: aiohttp.ClientSession | None = None
         self._paths: set[str] = set()
-        self._down: tuple[str, int] | None = None
         self._ops = itertools.count(1)
-        self.death_note = folder / "died-at"
-        self._url = ""
-        self._key = ""
+
+    def address(self, node: str | None) -> tuple[str, str]:
+        """The URL of a node's API, and a key; None leaves the choice."""
+        raise NotImplementedError
+
+    def one(self, query: str, *values: Any) -> Any:
+        """The first value of the first row of a query on the ledger; None when there is none."""
+        rows = self.rows(query, *values)
+        return next(iter(rows[0].values())) if rows else None
+
+    def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
+        raise NotImplementedError
+
+    def node_log(self) -> str:
+        raise NotImplementedError
 
     def now_ms(self) -> int:
         """The ledger's time."""
@@ -167,113 +321,30 @@ class World:
     def calls_of(self, path: str) -> list[Call]:
         return [call for call in self.calls if call.exchange.request.path == path]
 
-    # --- the node
-
-    async def start(self, *, stop_at: str | None = None, mutants: tuple[str, ...] = (), drain: float = 10) -> None:
-        """Start a node and wait until it is ready, or has died at its stop point before."""
-        assert self.process is None, "one node at a time"
-        self.process = self._spawn(stop_at, mutants, drain)
-        await self.ready()
-
-    def _spawn(self, stop_at: str | None, mutants: tuple[str, ...], drain: float) -> subprocess.Popen[bytes]:
-        # Not asyncio's: a cancelled test must be able to reap its node without waiting for a child watcher.
-        (self.data_dir / "local-url").unlink(missing_ok=True)
-        environment = node_environment(self.data_dir) | {"ZEROCRON_DRAIN_SECONDS": str(drain)}
-        if stop_at is not None:
-            environment["ZEROCRON_STOP_AT"] = stop_at
-        log = (self.folder / "node.log").open("ab")
-        try:
-            return subprocess.Popen(self.command(mutants), env=environment, cwd=self.root, stdout=log, stderr=log)
-        finally:
-            log.close()
-
-    def command(self, mutants: tuple[str, ...] = ()) -> list[str]:
-        """What starts a node; in `root`, with `node_environment`."""
-        patches = [argument for name in mutants for argument in ("--mutant", name)]
-        clock = ["--clock-offset-ms", str(self.shift_ms), "--death-note", str(self.death_note)]
-        return [sys.executable, "-m", "tests.faults.node", *patches, *clock]
-
-    async def ready(self, seconds: float = 30) -> None:
-        url_file = self.data_dir / "local-url"
-        process = self.process
-        assert process is not None
-        await until(lambda: url_file.exists() or process.poll() is not None, "the node", seconds)
-        self._up()
-        if process.returncode is None:
-            self._url = url_file.read_text().strip()
-            self._key = (self.data_dir / "local-key").read_text().strip()
-
-    def _up(self) -> None:
-        if self._down is not None:
-            kind, since = self._down
-            self.fault_log.write(kind=kind, **{"from": since, "to": self.now_ms()})
-            self._down = None
-
-    async def died(self, seconds: float = 20) -> None:
-        """Wait until the node has killed itself."""
-        process = self.process
-        assert process is not None
-        await until(lambda: process.poll() is not None, "the node's death", seconds)
-        assert process.returncode == -signal.SIGKILL, f"the node ended by itself: {self.node_log()[-2000:]}"
-        self.process = None
-        self._down = ("kill", int(self.death_note.read_text()))
-
-    async def kill(self) -> None:
-        """SIGKILL from outside, whatever it does at the moment."""
-        process = self.process
-        assert process is not None
-        since = self.now_ms()
-        process.kill()
-        await until(lambda: process.poll() is not None, "the node's death")
-        self.process = None
-        self._down = ("kill", since)
-
-    async def stop(self, seconds: float = 30, *, kind: str = "stop") -> int:
-        """SIGTERM, and wait for the end."""
-        process = self.process
-        assert process is not None
-        since = self.now_ms()
-        process.terminate()
-        await until(lambda: process.poll() is not None, "the end of the node", seconds)
-        self.process = None
-        self._down = (kind, since)
-        assert process.returncode is not None
-        return process.returncode
-
-    def died_meanwhile(self) -> None:
-        """The node died at its stop point while it was being stopped."""
-        assert self._down is not None
-        self._down = ("kill", min(self._down[1], int(self.death_note.read_text())))
-
-    def freeze(self) -> Callable[[], None]:
-        """SIGSTOP; the returned function continues it."""
-        process, since = self.process, self.now_ms()
-        assert process is not None
-        process.send_signal(signal.SIGSTOP)
-
-        def go_on() -> None:
-            process.send_signal(signal.SIGCONT)
-            self.fault_log.write(kind="pause", **{"from": since, "to": self.now_ms()})
-
-        return go_on
-
-    def node_log(self) -> str:
-        file = self.folder / "node.log"
-        return file.read_text(errors="replace") if file.exists() else ""
-
     # --- the API
 
-    async def call(self, method: str, path: str, body: Any = None, key: str | None = None) -> tuple[int, Any]:
+    async def call(
+        self, method: str, path: str, body: Any = None, key: str | None = None, *, node: str | None = None
+    ) -> tuple[int, Any]:
         """One API call. Raises aiohttp.ClientError or TimeoutError when nobody knows what came of it."""
         if self.session is None:
             self.session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=10))
-        headers = {"Authorization": f"Bearer {self._key}", "Connection": "close"}
+        url, api_key = self.address(node)
+        headers = {"Authorization": f"Bearer {api_key}", "Connection": "close"}
         if key is not None:
             headers["Idempotency-Key"] = key
-        async with self.session.request(method, self._url + path, json=body, headers=headers) as answer:
+        async with self.session.request(method, url + path, json=body, headers=headers) as answer:
             return answer.status, await answer.json() if answer.status != 204 else None
 
-    async def operate(self, kind: str, job_id: str | None = None, body: Any = None, key: str | None = None) -> Any:
+    async def operate(
+        self,
+        kind: str,
+        job_id: str | None = None,
+        body: Any = None,
+        key: str | None = None,
+        *,
+        node: str | None = None,
+    ) -> Any:
         """A write through the API, on the record. The answer's JSON; None when it failed or nobody knows."""
         number = next(self._ops)
         data: dict[str, Any] = {"job": job_id, "key": key} | ({"name": body["name"]} if kind == "create" else {})
@@ -281,7 +352,7 @@ class World:
         plain = {"create": ("POST", ""), "edit": ("PATCH", f"/{job_id}"), "delete": ("DELETE", f"/{job_id}")}
         method, path = plain.get(kind, ("POST", f"/{job_id}/{kind}"))
         try:
-            status, answer = await self.call(method, f"/v1/jobs{path}", body, key)
+            status, answer = await self.call(method, f"/v1/jobs{path}", body, key, node=node)
         except (aiohttp.ClientError, TimeoutError, OSError):
             self.op_log.write(op=number, type="info", kind=kind, at=self.now_ms())
             return None
@@ -313,14 +384,92 @@ class World:
 
     # --- the ledger
 
+    def runs(self, job_id: str) -> list[dict[str, Any]]:
+        return self.rows("SELECT * FROM runs WHERE job_id = ? ORDER BY scheduled_for, trigger_key", job_id)
+
+    def executions(self, run_id: str) -> list[dict[str, Any]]:
+        return self.rows("SELECT * FROM executions WHERE run_id = ? ORDER BY attempt", run_id)
+
+    def succeeded(self, job_id: str) -> int:
+        return int(self.one("SELECT count(*) FROM runs WHERE job_id = ? AND status = 'succeeded'", job_id))
+
+    def behind(self) -> int:
+        """How many jobs and waiting runs are due and not dealt with."""
+        jobs, runs = (
+            self.one("SELECT count(*) FROM jobs WHERE next_run_at <= ?", self.now_ms()),
+            self.one("SELECT count(*) FROM runs WHERE retry_at <= ?", self.now_ms()),
+        )
+        return int(jobs + runs)
+
+    async def verdict(self, *, patience: float = 10) -> list[Violation]:
+        """End what runs, once it has caught up; then judge."""
+        raise NotImplementedError
+
+    async def assert_clean(self) -> None:
+        """The run kept every promise."""
+        found = await self.verdict()
+        assert not found, "\n".join(map(str, [*found, self.folder]))
+
+    async def leave(self) -> None:
+        if self.session is not None:
+            await self.session.close()
+        await self.target.stop()
+
+
+class World(Scene):
+    """One node over SQLite, made by `world()`; after the run, `verdict()` says what the checker found."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.node = NodeProcess(folder, now_ms=self.now_ms, fault_log=self.fault_log)
+        self.data_dir = self.node.data_dir
+
+    # --- the node
+
+    @property
+    def process(self) -> subprocess.Popen[bytes] | None:
+        return self.node.process
+
+    async def start(self, *, stop_at: str | None = None, mutants: tuple[str, ...] = (), drain: float = 10) -> None:
+        """Start the node and wait until it is ready, or has died at its stop point before."""
+        self.node.options = ["--clock-offset-ms", str(self.shift_ms)]
+        await self.node.start(stop_at=stop_at, mutants=mutants, drain=drain)
+
+    def command(self, mutants: tuple[str, ...] = ()) -> list[str]:
+        """What starts a node; in `root`, with `node_environment`."""
+        return self.node.command(mutants)
+
+    async def died(self, seconds: float = 20) -> None:
+        """Wait until the node has killed itself."""
+        await self.node.died(seconds)
+
+    async def kill(self) -> None:
+        """SIGKILL from outside, whatever it does at the moment."""
+        await self.node.kill()
+
+    async def stop(self, seconds: float = 30, *, kind: str = "stop") -> int:
+        """SIGTERM, and wait for the end."""
+        return await self.node.stop(seconds, kind=kind)
+
+    def died_meanwhile(self) -> None:
+        """The node died at its stop point while it was being stopped."""
+        self.node.died_meanwhile()
+
+    def freeze(self) -> Callable[[], None]:
+        """SIGSTOP; the returned function continues it."""
+        return self.node.freeze()
+
+    def node_log(self) -> str:
+        return self.node.log()
+
+    def address(self, node: str | None) -> tuple[str, str]:
+        return self.node.url, self.node.key
+
+    # --- the ledger
+
     def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
         with self._connected() as connection:
             return [dict(row) for row in connection.execute(query, values)]
-
-    def one(self, query: str, *values: Any) -> Any:
-        with self._connected() as connection:
-            row = connection.execute(query, values).fetchone()
-        return None if row is None else row[0]
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
@@ -332,37 +481,17 @@ class World:
         finally:
             connection.close()
 
-    def runs(self, job_id: str) -> list[dict[str, Any]]:
-        return self.rows("SELECT * FROM runs WHERE job_id = ? ORDER BY scheduled_for, trigger_key", job_id)
-
-    def executions(self, run_id: str) -> list[dict[str, Any]]:
-        return self.rows("SELECT * FROM executions WHERE run_id = ? ORDER BY attempt", run_id)
-
-    def succeeded(self, job_id: str) -> int:
-        return int(self.one("SELECT count(*) FROM runs WHERE job_id = ? AND status = 'succeeded'", job_id))
-
     # --- the end
 
     def history(self) -> History:
         """All that is known, the node being stopped."""
-        if self._down is not None:
-            kind, since = self._down
-            self.fault_log.write(kind=kind, **{"from": since, "to": None})
-            self._down = None
+        self.node.close_log()
         return load(
             self.data_dir,
             target_log=self.target_log.path,
             fault_log=self.fault_log.path,
             op_log=self.op_log.path,
         )
-
-    def behind(self) -> int:
-        """How many jobs and waiting runs are due and not dealt with."""
-        jobs, runs = (
-            self.one("SELECT count(*) FROM jobs WHERE next_run_at <= ?", self.now_ms()),
-            self.one("SELECT count(*) FROM runs WHERE retry_at <= ?", self.now_ms()),
-        )
-        return int(jobs + runs)
 
     async def verdict(self, *, patience: float = 10) -> list[Violation]:
         """Stop the node if it still runs, once it has caught up (it is given some time for that); then judge."""
@@ -373,18 +502,9 @@ class World:
         assert self.one("PRAGMA integrity_check") == "ok"
         return violations(self.history())
 
-    async def assert_clean(self) -> None:
-        """The run kept every promise."""
-        found = await self.verdict()
-        assert not found, "\n".join(map(str, [*found, self.folder]))
-
     async def close(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-        if self.session is not None:
-            await self.session.close()
-        await self.target.stop()
+        self.node.reap()
+        await self.leave()
 
 
 def node_environment(data_dir: Path) -> dict[str, str]:
@@ -424,4 +544,16 @@ async def world(folder: Path) -> AsyncIterator[World]:
         await it.close()
 
 
-__all__ = ["FOREVER", "Call", "World", "answer_ok", "hold", "moment", "until", "wall_ms", "world"]
+__all__ = [
+    "FOREVER",
+    "Call",
+    "NodeProcess",
+    "Scene",
+    "World",
+    "answer_ok",
+    "hold",
+    "moment",
+    "until",
+    "wall_ms",
+    "world",
+]

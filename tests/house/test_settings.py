@@ -35,6 +35,10 @@ def test_an_empty_environment_gives_the_defaults() -> None:
         ("port", "65535", 65_535),
         ("drain_seconds", "2.5", 2.5),
         ("outbound_allow", "10.0.0.0/8", "10.0.0.0/8"),
+        ("team_in_flight_max", "0", 0),
+        ("host_in_flight_max", "10000", 10_000),
+        ("redis_shards", "64", 64),
+        ("role", "ALL", "all"),
         ("metrics", "off", False),
         ("metrics", "YES", True),
         ("log_level", "debug", "debug"),
@@ -70,6 +74,9 @@ def test_every_number_has_bounds_and_its_default_lies_within(name: str) -> None:
         ("metrics", "maybe"),
         ("metrics", ""),
         ("log_level", "loud"),
+        ("role", "worker"),
+        ("role", ""),
+        ("team_in_flight_max", "-1"),
         ("log_format", ""),
     ],
 )
@@ -119,6 +126,63 @@ def test_choices_are_lower_case_and_hold_the_default() -> None:
     for name, choices in CHOICES.items():
         assert KNOBS[name].default in choices
         assert [choice.lower() for choice in choices] == list(choices)
+
+
+POSTGRES, REDIS = "postgresql://user:password@db/zerocron", "redis://index"
+
+
+@pytest.mark.parametrize(
+    ("role", "database", "redis"),
+    [
+        ("all", "", ""),
+        ("all", POSTGRES, ""),
+        ("all", POSTGRES, REDIS),
+        ("engine", POSTGRES, ""),
+        ("engine", POSTGRES, REDIS),
+        ("api", POSTGRES, REDIS),
+    ],
+)
+def test_a_node_of_a_cluster_has_what_its_role_needs(role: str, database: str, redis: str) -> None:
+    given = {"ROLE": role, "DATABASE_URL": database, "REDIS_URL": redis}
+    settings = load(environment={PREFIX + name: text for name, text in given.items()})
+    assert (settings.role, settings.database_url, settings.redis_url) == (role, database, redis)
+
+
+@pytest.mark.parametrize(
+    ("role", "database", "redis", "variable", "remedy"),
+    [
+        ("all", "", REDIS, "REDIS_URL", "ZEROCRON_DATABASE_URL=postgresql://"),
+        ("api", "", REDIS, "REDIS_URL", "ZEROCRON_DATABASE_URL=postgresql://"),
+        ("api", "", "", "ROLE", "ZEROCRON_DATABASE_URL=postgresql://"),
+        ("engine", "", "", "ROLE", "ZEROCRON_DATABASE_URL=postgresql://"),
+        ("api", POSTGRES, "", "ROLE", "ZEROCRON_REDIS_URL=redis://"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_with_what_to_set(
+    role: str, database: str, redis: str, variable: str, remedy: str
+) -> None:
+    given = {"ROLE": role, "DATABASE_URL": database, "REDIS_URL": redis}
+    faults = refusal({PREFIX + name: text for name, text in given.items()})
+    assert faults.keys() == {PREFIX + variable}
+    assert remedy in faults[PREFIX + variable]
+    assert "password@" not in faults[PREFIX + variable], "what was given may hold a secret"
+
+
+def test_a_role_of_the_command_line_is_judged_with_the_rest() -> None:
+    assert refusal({}, {"role": "engine"}).keys() == {"ZEROCRON_ROLE"}
+    assert load({"role": "engine"}, {"ZEROCRON_DATABASE_URL": POSTGRES}).role == "engine"
+
+
+def test_the_urls_may_come_from_files(tmp_path: Path) -> None:
+    for name, url in (("database", POSTGRES), ("redis", REDIS)):
+        (tmp_path / name).write_text(url + "\n")
+    settings = load(
+        environment={
+            "ZEROCRON_DATABASE_URL_FILE": str(tmp_path / "database"),
+            "ZEROCRON_REDIS_URL_FILE": str(tmp_path / "redis"),
+        }
+    )
+    assert (settings.database_url, settings.redis_url) == (POSTGRES, REDIS)
 
 
 def test_files_of_the_server_lie_in_its_folder() -> None:

@@ -9,7 +9,7 @@ import selectors
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -41,8 +41,9 @@ async def _moment(loop: asyncio.AbstractEventLoop) -> None:
 class Server:
     """The process. It can be killed and started again on the same data."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, settings: Mapping[str, str] | None = None) -> None:
         self.data_dir = data_dir
+        self._settings = dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, *arguments: str) -> None:
@@ -54,6 +55,7 @@ class Server:
             "ZEROCRON_OUTBOUND_ALLOW": "127.0.0.0/8",
             "ZEROCRON_DRAIN_SECONDS": "0",
         }
+        environment |= self._settings
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "zerocron", "serve", *arguments],
@@ -62,11 +64,16 @@ class Server:
                 stderr=log,
             )
         said = _read_until(self._process.stdout, b"is running at")
-        assert said, self.log.read_text()
+        assert said, self.said
 
     @property
     def log(self) -> Path:
         return self.data_dir.with_name(f"{self.data_dir.name}.log")
+
+    @property
+    def said(self) -> str:
+        """What it wrote to its standard error so far."""
+        return self.log.read_text()
 
     @property
     def url(self) -> str:
@@ -106,9 +113,9 @@ def _read_until(stream: IO[bytes] | None, words: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def serving(data_dir: Path, *arguments: str) -> Iterator[Server]:
+def serving(data_dir: Path, *arguments: str, settings: Mapping[str, str] | None = None) -> Iterator[Server]:
     """A server that runs until the block is left, however it is left."""
-    server = Server(data_dir)
+    server = Server(data_dir, settings)
     try:
         server.start(*arguments)
         yield server

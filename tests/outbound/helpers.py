@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import aiohttp
@@ -34,8 +34,20 @@ def request(
     headers: Sequence[tuple[str, str]] = (),
     body: bytes | None = None,
     timeout: float = 5.0,
+    redirects: int = 0,
+    secret_headers: Collection[str] = (),
+    verify_tls: bool = True,
 ) -> Request:
-    return Request(method=method, url=url, headers=headers, body=body, timeout_seconds=timeout)
+    return Request(
+        method=method,
+        url=url,
+        headers=headers,
+        body=body,
+        timeout_seconds=timeout,
+        redirects=redirects,
+        secret_headers=frozenset(secret_headers),
+        verify_tls=verify_tls,
+    )
 
 
 def response_of(outcome: Outcome) -> Response:

@@ -9,8 +9,7 @@ import pytest
 from tests.outbound.helpers import USER_AGENT, Names, request, response_of
 from tests.support.target import Exchange, Target
 
-from zerocron import outbound as module
-from zerocron.outbound import Outbound
+from zerocron.outbound import Outbound, resolver
 
 
 async def echoed(outbound: Outbound, target: Target, path: str = "/echo", **how: Any) -> dict[str, Any]:
@@ -111,7 +110,7 @@ async def test_a_url_without_a_path_asks_for_the_root(outbound: Outbound, target
 async def test_names_are_sent_in_their_ascii_form(
     outbound: Outbound, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "getaddrinfo", Names({"xn--bcher-kva.example": ["127.0.0.1"]}))
+    monkeypatch.setattr(resolver, "getaddrinfo", Names({"xn--bcher-kva.example": ["127.0.0.1"]}))
     response_of(await outbound.send(request(f"HTTP://Bücher.Example:{target.port}/ok")))
     assert target.requests[0].headers["host"] == f"xn--bcher-kva.example:{target.port}"
 

@@ -11,7 +11,7 @@ import pytest
 from tests.outbound.helpers import request, response_of
 from tests.support.target import Exchange, Target, gzip_bomb
 
-from zerocron.core.bodies import Body
+from zerocron.core.bodies import Body, as_text
 from zerocron.outbound import Outbound
 
 CAP = 1_048_576
@@ -136,6 +136,40 @@ def test_an_inner_bomb_that_decodes_to_nothing_stops_too() -> None:
 def test_an_inner_stage_is_capped_although_nothing_comes_out_of_it() -> None:
     body, ended = read(gzip.compress(gzip.compress(b"") + bytes(2 * CAP)), "gzip, gzip")
     assert (body.content, body.truncated, ended) == (b"", True, False)
+
+
+@pytest.mark.parametrize(
+    ("content", "content_type", "text"),
+    [
+        ("é".encode(), None, "é"),
+        ("é".encode(), "text/plain; charset=iso-8859-1", "é"),  # valid UTF-8 is hardly ever anything else
+        (b"\xe9", "text/plain; charset=iso-8859-1", "é"),
+        (b"\xe9", 'Application/JSON; Charset="ISO-8859-1"', "é"),
+        (b"\x80", "text/plain", "€"),
+        (b"\x80", "application/octet-stream", None),
+        (b"\x80\x01", "text/plain", None),
+        (b"a\0b", "text/plain", None),
+        ("é".encode("utf-16"), "text/plain; charset=utf-16", "é"),
+        ("a".encode("utf-16"), "text/plain", None),
+        ("日本".encode("shift_jis"), "text/html; charset=Shift_JIS", "日本"),
+        ("中".encode("gbk"), "text/html; charset=gbk", "中"),
+        (b"\xe9", "text/plain; charset=punycode", None),
+        (b"\xe9", "text/plain; charset=unicode_escape", None),
+        (b"\xe9", "text/plain; charset=hex", None),
+        (b"", None, ""),
+    ],
+)
+def test_a_body_as_text(content: bytes, content_type: str | None, text: str | None) -> None:
+    assert as_text(content, content_type, truncated=False) == text
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "utf-16", "gb18030"])
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_half_a_character_at_the_cut_is_left_out(charset: str, cut: int) -> None:
+    content = "ab😀".encode(charset)[:-cut]
+    content_type = f"text/plain; charset={charset}"
+    assert as_text(content, content_type, truncated=True) == "ab"
+    assert as_text(content, content_type, truncated=False) is None
 
 
 async def test_a_body_beyond_the_cap_is_cut_and_not_drained(outbound: Outbound, target: Target) -> None:

@@ -8,8 +8,7 @@ import pytest
 from tests.outbound.helpers import LOCAL, USER_AGENT, failure_of, request, response_of
 from tests.support.target import Target
 
-from zerocron import outbound as module
-from zerocron.outbound import Outbound, parse_allow
+from zerocron.outbound import Outbound, door, parse_allow
 
 
 async def test_a_connection_is_used_again(outbound: Outbound, target: Target) -> None:
@@ -45,7 +44,7 @@ async def test_a_connection_closed_while_idle_is_not_used(outbound: Outbound, ta
 
 async def test_idle_connections_are_let_go(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before servers do it: a request that meets a closing connection fails."""
-    monkeypatch.setattr(module, "KEEPALIVE_SECONDS", 0.1)
+    monkeypatch.setattr(door, "KEEPALIVE_SECONDS", 0.1)
     outbound = Outbound(allow=parse_allow(LOCAL), user_agent=USER_AGENT)
     await outbound.start()
     await outbound.send(request(target.url + "/ok"))
@@ -90,12 +89,15 @@ async def test_no_more_than_the_limit_at_once(target: Target) -> None:
 
 
 async def test_waiting_for_a_connection_counts_against_the_time_out(target: Target) -> None:
+    """And it is our shortage, not the target's fault."""
     outbound = Outbound(allow=parse_allow(LOCAL), user_agent=USER_AGENT, connections_max=1)
     await outbound.start()
     hanging = asyncio.create_task(outbound.send(request(target.url + "/hang", timeout=0.6)))
     await target.wait_for(lambda: bool(target.requests))
     outcome = await outbound.send(request(target.url + "/ok", timeout=0.2))
-    assert "no connection was free" in failure_of(outcome, "timeout").message
+    failure = failure_of(outcome, "local_resources")
+    assert "No connection" in failure.message
+    assert failure.own_shortage
     failure_of(await hanging, "timeout")
     await outbound.close()
 
@@ -132,7 +134,7 @@ async def test_an_aiohttp_without_the_switch_is_refused(monkeypatch: pytest.Monk
                 raise AttributeError(name)
             return super().__getattribute__(name)
 
-    monkeypatch.setattr(aiohttp, "TCPConnector", Other)
+    monkeypatch.setattr(door, "_Connector", Other)
     outbound = Outbound(allow=parse_allow(""), user_agent=USER_AGENT)
     with pytest.raises(RuntimeError, match="second request"):
         await outbound.start()

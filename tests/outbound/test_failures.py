@@ -12,8 +12,8 @@ import pytest
 from tests.outbound.helpers import LOCAL, USER_AGENT, Names, failure_of, request, response_of, until
 from tests.support.target import Exchange, Target
 
-from zerocron import outbound as module
-from zerocron.outbound import ERROR_KINDS, Outbound, parse_allow
+from zerocron.outbound import ERROR_KINDS, Outbound, parse_allow, resolver
+from zerocron.outbound.wire import timeout_of
 
 
 def free_port() -> int:
@@ -43,8 +43,8 @@ async def test_a_drip_ends_with_the_total_and_what_came_is_kept(outbound: Outbou
 
 
 async def test_a_deadline_beyond_five_seconds_is_not_rounded(outbound: Outbound, target: Target) -> None:
-    assert module._timeout(7.25).ceil_threshold == float("inf")
-    assert module._timeout(0).total == 0.001  # zero would mean "none" to aiohttp
+    assert timeout_of(7.25).ceil_threshold == float("inf")
+    assert timeout_of(0).total == 0.001  # zero would mean "none" to aiohttp
 
 
 async def test_a_slow_head(outbound: Outbound, target: Target) -> None:
@@ -206,6 +206,92 @@ async def test_interim_answers_without_end(outbound: Outbound, target: Target, a
     assert outcome.timings.total < 4000
 
 
+HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (HEAD + b"Content-Length: 3\r\nContent-Length: 5\r\n\r\nhello", "protocol"),
+        (HEAD + b"Content-Length: +5\r\n\r\nhello", "protocol"),
+        (HEAD + b"Content-Length: -5\r\n\r\nhello", "protocol"),
+        (HEAD + b"Content-Length: 99999999999999999999999\r\n\r\nhello", "protocol"),
+        (HEAD + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", "protocol"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffffffff\r\nhello", "protocol"),
+        (HEAD + b"Transfer-Encoding: gzip\r\n\r\nhello", "protocol"),
+        (HEAD + b"Transfer-Encoding: chunked, gzip\r\n\r\n5\r\nhello\r\n0\r\n\r\n", "protocol"),
+        (b"HTTP/2 200 OK\r\nContent-Length: 5\r\n\r\nhello", "protocol"),
+        (b"HTTP/1.1 99 Low\r\nContent-Length: 5\r\n\r\nhello", "protocol"),
+        (b"<html>hello", "protocol"),
+        (HEAD + b"Content-Length: 9\r\n\r\nhello", "incomplete_body"),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 9\r\n\r\nhello", "incomplete_body"),
+        (HEAD + b"Content-Length: 5\r\n\r\nhello", None),
+        (b"HTTP/1.0 200 OK\r\n\r\nhello", None),
+        (b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello", None),
+        (b"HTTP/1.1 200\r\nContent-Length: 5\r\n\r\nhello", None),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" + HEAD + b"Content-Length: 5\r\n\r\nhello", None),
+        (HEAD + b"Transfer-Encoding: Chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nX-T: t\r\n\r\n", None),
+    ],
+)
+async def test_framing(outbound: Outbound, target: Target, answer: bytes, kind: str | None) -> None:
+    """What cannot be a whole answer is no success, and what it leaves behind harms nobody."""
+
+    def say(exchange: Exchange) -> None:
+        exchange.raw(answer)
+        exchange.later(0.02, exchange.close)
+
+    target.on("/x", say)
+    outcome = await outbound.send(request(target.url + "/x"))
+    if kind is None:
+        assert response_of(outcome).body == b"hello"
+    else:
+        failure_of(outcome, kind)
+    assert response_of(await outbound.send(request(target.url + "/ok"))).body == b"ok"
+
+
+@pytest.mark.parametrize(
+    ("first", "piece", "kind"),
+    [
+        (HEAD, b"X-T: " + b"v" * 8000 + b"\r\n", "headers_too_large"),  # each within its bound, and 8 MB together
+        (HEAD, b"a: b\r\n" * 2000, "too_many_headers"),
+        (b"HTTP/1.1 200 ", b"v" * 65536, "headers_too_large"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n5;a=", b"v" * 65536, "protocol"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"0" * 65536, "protocol"),
+        (
+            HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n",
+            b"X-T: " + b"v" * 8000 + b"\r\n",
+            "protocol",
+        ),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n" * 10_000, None),
+    ],
+)
+async def test_endless_framing(
+    outbound: Outbound, target: Target, first: bytes, piece: bytes, kind: str | None
+) -> None:
+    """It ends by its size, long before the time-out, and one byte a chunk is a body like another."""
+
+    def say(exchange: Exchange) -> None:
+        exchange.raw(first)
+        more(exchange)
+
+    def more(exchange: Exchange) -> None:
+        transport = exchange.connection.transport
+        if transport is None or transport.is_closing():
+            return
+        if transport.get_write_buffer_size() < 1_000_000:
+            exchange.raw(piece)
+        exchange.later(0, lambda: more(exchange))
+
+    target.on("/x", say)
+    outcome = await outbound.send(request(target.url + "/x", timeout=20))
+    if kind is None:
+        assert response_of(outcome).truncated
+    else:
+        failure_of(outcome, kind)
+    assert outcome.timings.total < 8_000
+    await target.wait_for(lambda: not target.open)
+
+
 async def test_both_kinds_of_framing_at_once(outbound: Outbound, target: Target) -> None:
     """Whatever is made of it, the next request gets its own answer."""
     both = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
@@ -219,21 +305,21 @@ async def test_nothing_listens(outbound: Outbound) -> None:
 
 
 async def test_nothing_listens_on_any_address_of_a_name(outbound: Outbound, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "getaddrinfo", Names({"many.test": [f"127.0.0.{n}" for n in range(1, 30)]}))
+    monkeypatch.setattr(resolver, "getaddrinfo", Names({"many.test": [f"127.0.0.{n}" for n in range(1, 30)]}))
     failure_of(await outbound.send(request(f"http://many.test:{free_port()}/")), "connection_refused")
 
 
 async def test_one_dead_address_does_not_matter(
     outbound: Outbound, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "getaddrinfo", Names({"two.test": ["::1", "127.0.0.1"]}))
+    monkeypatch.setattr(resolver, "getaddrinfo", Names({"two.test": ["::1", "127.0.0.1"]}))
     assert response_of(await outbound.send(request(f"http://two.test:{target.port}/ok"))).status == 200
 
 
 async def test_a_name_that_does_not_exist(outbound: Outbound, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "getaddrinfo", Names({}))
+    monkeypatch.setattr(resolver, "getaddrinfo", Names({}))
     outcome = await outbound.send(request("http://nowhere.test/"))
-    assert "does not exist" in failure_of(outcome, "dns").message
+    assert "does not exist" in failure_of(outcome, "dns_not_found").message
     assert outcome.timings.dns is None
 
 
@@ -241,8 +327,8 @@ async def test_a_resolver_that_fails(outbound: Outbound, monkeypatch: pytest.Mon
     def fail(*_: object, **__: object) -> list[Any]:
         raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
-    monkeypatch.setattr(module, "getaddrinfo", fail)
-    assert "may pass" in failure_of(await outbound.send(request("http://later.test/")), "dns").message
+    monkeypatch.setattr(resolver, "getaddrinfo", fail)
+    assert "may pass" in failure_of(await outbound.send(request("http://later.test/")), "dns_failed").message
 
 
 async def test_a_resolver_that_hangs(outbound: Outbound, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,14 +343,16 @@ async def test_a_resolver_that_hangs(outbound: Outbound, target: Target, monkeyp
             release.wait(10)
         return names(host, port)
 
-    monkeypatch.setattr(module, "getaddrinfo", hang)
+    monkeypatch.setattr(resolver, "getaddrinfo", hang)
     try:
         hanging = [outbound.send(request(f"http://hang{n}.test/", timeout=0.5)) for n in range(20)]
         quick = outbound.send(request(f"http://quick.test:{target.port}/ok", timeout=5))
         *outcomes, last = await asyncio.gather(*hanging, quick)
         assert response_of(last).status == 200
         for outcome in outcomes:
-            assert "name" in failure_of(outcome, "timeout").message
+            failure = failure_of(outcome, "dns_timeout")
+            assert "0.5 s" in failure.message
+            assert failure.timed_out
             assert outcome.timings.total < 1500
     finally:
         release.set()
@@ -272,7 +360,7 @@ async def test_a_resolver_that_hangs(outbound: Outbound, target: Target, monkeyp
 
 async def test_no_route(monkeypatch: pytest.MonkeyPatch) -> None:
     failure = await _with_dial_error(OSError(errno.ENETUNREACH, "Network is unreachable"))
-    assert failure == "connection_failed"
+    assert failure == "unreachable"
 
 
 async def test_no_file_descriptor_left() -> None:

@@ -8,8 +8,7 @@ import pytest
 from tests.outbound.helpers import USER_AGENT, Dialling, Names, failure_of, request, response_of
 from tests.support.target import Target
 
-from zerocron import outbound as module
-from zerocron.outbound import Outbound, parse_allow
+from zerocron.outbound import Outbound, parse_allow, resolver
 
 Make = Callable[[str], Dialling]
 PUBLIC = "93.184.216.34"
@@ -32,7 +31,7 @@ async def test_a_literal_is_judged_although_nothing_is_looked_up(
     dialling: Make, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
     names = Names({})
-    monkeypatch.setattr(module, "getaddrinfo", names)
+    monkeypatch.setattr(resolver, "getaddrinfo", names)
     outbound = dialling("")
     await outbound.start()
     failure_of(await outbound.send(request(f"http://{host}/")), "address_refused")
@@ -51,7 +50,7 @@ async def test_a_public_literal_is_dialled(dialling: Make, host: str) -> None:
 async def test_the_refusal_names_the_rule_and_the_way_out_but_not_the_address(
     dialling: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "getaddrinfo", Names({"inside.test": ["10.20.30.40"]}))
+    monkeypatch.setattr(resolver, "getaddrinfo", Names({"inside.test": ["10.20.30.40"]}))
     outbound = dialling("")
     await outbound.start()
     outcome = await outbound.send(request("http://inside.test:8080/"))
@@ -61,9 +60,30 @@ async def test_the_refusal_names_the_rule_and_the_way_out_but_not_the_address(
     assert "10.20.30.40" not in repr(outcome)
 
 
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://10.20.30.40:8080/", "ZEROCRON_OUTBOUND_ALLOW=10.20.30.40:8080"),
+        ("http://[fd00::7]/", "ZEROCRON_OUTBOUND_ALLOW=[fd00::7]:80"),
+        ("http://[::ffff:10.1.1.1]/", "ZEROCRON_OUTBOUND_ALLOW=10.1.1.1:80"),
+        ("http://93.184.216.34:6379/", "ZEROCRON_OUTBOUND_ALLOW=93.184.216.34:6379"),
+    ],
+)
+async def test_an_address_that_stands_in_the_url_may_be_named_and_the_advice_works(
+    dialling: Make, url: str, words: str
+) -> None:
+    outbound = dialling("")
+    await outbound.start()
+    message = failure_of(await outbound.send(request(url)), "address_refused").message
+    assert words + "." in message
+    opened = dialling(words.partition("=")[2])
+    await opened.start()
+    failure_of(await opened.send(request(url)), "connection_refused")
+
+
 async def test_of_mixed_answers_only_the_public_ones_are_tried(dialling: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     mixed = ["127.0.0.1", PUBLIC, "10.0.0.1", "2606:4700::1111", "fd00::1", "::ffff:127.0.0.1"]
-    monkeypatch.setattr(module, "getaddrinfo", Names({"mixed.test": mixed}))
+    monkeypatch.setattr(resolver, "getaddrinfo", Names({"mixed.test": mixed}))
     outbound = dialling("")
     await outbound.start()
     failure_of(await outbound.send(request("http://mixed.test/")), "connection_refused")
@@ -71,7 +91,9 @@ async def test_of_mixed_answers_only_the_public_ones_are_tried(dialling: Make, m
 
 
 async def test_all_private_answers(dialling: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "getaddrinfo", Names({"inside.test": ["10.0.0.1", "10.0.0.2", "fd00::1", "127.0.0.1"]}))
+    monkeypatch.setattr(
+        resolver, "getaddrinfo", Names({"inside.test": ["10.0.0.1", "10.0.0.2", "fd00::1", "127.0.0.1"]})
+    )
     outbound = dialling("")
     await outbound.start()
     failure_of(await outbound.send(request("http://inside.test/")), "address_refused")
@@ -80,7 +102,7 @@ async def test_all_private_answers(dialling: Make, monkeypatch: pytest.MonkeyPat
 
 async def test_a_thousand_answers(dialling: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     many = [f"10.0.{n // 250}.{n % 250}" for n in range(1000)]
-    monkeypatch.setattr(module, "getaddrinfo", Names({"many.test": [*many, PUBLIC], "inside.test": many}))
+    monkeypatch.setattr(resolver, "getaddrinfo", Names({"many.test": [*many, PUBLIC], "inside.test": many}))
     outbound = dialling("")
     await outbound.start()
     failure_of(await outbound.send(request("http://many.test/")), "connection_refused")
@@ -91,11 +113,11 @@ async def test_a_thousand_answers(dialling: Make, monkeypatch: pytest.MonkeyPatc
 
 async def test_the_gate_does_not_rely_on_the_resolver_s_order(dialling: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """The resolver puts permitted addresses first; with that out of the way, the gate alone decides."""
-    monkeypatch.setattr(module, "getaddrinfo", Names({"mixed.test": ["127.0.0.1", PUBLIC]}))
+    monkeypatch.setattr(resolver, "getaddrinfo", Names({"mixed.test": ["127.0.0.1", PUBLIC]}))
     outbound = dialling("")
     await outbound.start()
     assert outbound._resolver is not None
-    outbound._resolver._allow = parse_allow("0.0.0.0/0, ::/0")
+    outbound._resolver._permits = lambda _address, _port: True
     outcome = await outbound.send(request("http://mixed.test/"))
     assert outcome.failure is not None
     assert set(outbound.dialled) == {PUBLIC}
@@ -107,8 +129,8 @@ async def test_a_rebinding_name_never_gets_a_private_connection(
     """Public for every odd look-up, private for every even one, and a cache that is always stale."""
     answers = [[PUBLIC] if n % 2 == 0 else ["127.0.0.1"] for n in range(1000)]
     names = Names({"rebind.test": answers})
-    monkeypatch.setattr(module, "getaddrinfo", names)
-    monkeypatch.setattr(module, "DNS_CACHE_SECONDS", -1)
+    monkeypatch.setattr(resolver, "getaddrinfo", names)
+    monkeypatch.setattr(resolver, "DNS_CACHE_SECONDS", -1)
     outbound = dialling("")
     await outbound.start()
     kinds = []

@@ -6,14 +6,13 @@ import pytest
 from tests.outbound.helpers import Names, request, response_of
 from tests.support.target import Target
 
-from zerocron import outbound as module
-from zerocron.outbound import Outbound
+from zerocron.outbound import Outbound, resolver
 
 
 async def test_the_phases_of_a_first_request_by_name(
     outbound: Outbound, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "getaddrinfo", Names({"name.test": ["127.0.0.1"]}))
+    monkeypatch.setattr(resolver, "getaddrinfo", Names({"name.test": ["127.0.0.1"]}))
     outcome = await outbound.send(request(f"http://name.test:{target.port}/slow/0.05"))
     response_of(outcome)
     timings = outcome.timings

@@ -2,34 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
-from tests.storage.samples import sqlite_ledger
+from tests.storage.samples import postgres_ledger, sqlite_ledger
+from tests.support.redis import redis_server
 
 from zerocron.storage.ledger.database import Ledger, SqliteLedger
 from zerocron.storage.timetable.contract import Timetable
 from zerocron.storage.timetable.memory import MemoryTimetable
+from zerocron.storage.timetable.redis import RedisTimetable
+
+_prefixes = (f"test-{number}" for number in count())
 
 
 @asynccontextmanager
-async def memory_timetable() -> AsyncIterator[Timetable]:
-    yield MemoryTimetable()
+async def memory_timetables(nodes: int) -> AsyncIterator[Sequence[Timetable]]:
+    yield [MemoryTimetable()] * nodes
 
 
-TIMETABLES: dict[str, Callable[[], AbstractAsyncContextManager[Timetable]]] = {"memory": memory_timetable}
-"""Each gives an empty timetable, and takes it away behind the block."""
+@asynccontextmanager
+async def redis_timetables(nodes: int) -> AsyncIterator[Sequence[RedisTimetable]]:
+    prefix = next(_prefixes)
+    async with AsyncExitStack() as stack:
+        opened = []
+        for _ in range(nodes):
+            opened.append(await RedisTimetable.open(redis_server().url(), prefix=prefix))
+            stack.push_async_callback(opened[-1].close)
+        yield opened
+        await opened[0].clear()
 
-LEDGERS: dict[str, Callable[[Path], AbstractAsyncContextManager[Ledger]]] = {"sqlite": sqlite_ledger}
+
+TIMETABLES: dict[str, Callable[[int], AbstractAsyncContextManager[Sequence[Timetable]]]] = {
+    "memory": memory_timetables,
+    "redis": redis_timetables,
+}
+"""Each gives one empty timetable as so many nodes see it (a process is one node), and takes it away again."""
+
+LEDGERS: dict[str, Callable[[Path], AbstractAsyncContextManager[Ledger]]] = {
+    "sqlite": sqlite_ledger,
+    "postgres": postgres_ledger,
+}
 """Each gives an empty, migrated ledger, given a folder it may keep files in."""
 
 
 @pytest.fixture(params=sorted(TIMETABLES))
 async def timetable(request: pytest.FixtureRequest) -> AsyncIterator[Timetable]:
-    async with TIMETABLES[request.param]() as it:
-        yield it
+    async with TIMETABLES[request.param](1) as nodes:
+        yield nodes[0]
+
+
+@pytest.fixture(params=sorted(TIMETABLES))
+async def two_nodes(request: pytest.FixtureRequest) -> AsyncIterator[Sequence[Timetable]]:
+    async with TIMETABLES[request.param](2) as nodes:
+        yield nodes
 
 
 @pytest.fixture(params=sorted(LEDGERS))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import create_engine
+from tests.support.postgres import postgres_server
 
 from zerocron.core.ids import new_id
 from zerocron.core.model import (
@@ -35,6 +36,7 @@ from zerocron.core.model import (
 )
 from zerocron.core.schedule import Schedule
 from zerocron.storage.ledger.database import SqliteLedger
+from zerocron.storage.ledger.postgres import PostgresLedger
 from zerocron.storage.migrations import upgrade
 
 NOON: Instant = 1_800_014_400_000
@@ -161,6 +163,21 @@ async def sqlite_ledger(folder: Path) -> AsyncIterator[SqliteLedger]:
         yield ledger
     finally:
         await ledger.close()
+
+
+@asynccontextmanager
+async def postgres_ledger(_folder: Path) -> AsyncIterator[PostgresLedger]:
+    """A ledger on a new database of the shared server."""
+    server = postgres_server()
+    database = server.database(migrated=True)
+    try:
+        ledger = await PostgresLedger.open(server.url(database), lambda _connection: None)
+        try:
+            yield ledger
+        finally:
+            await ledger.close()
+    finally:
+        server.drop(database)
 
 
 @cache

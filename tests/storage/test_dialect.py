@@ -11,7 +11,7 @@ from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.sql import ClauseElement
 from tests.storage.samples import NOON
 
-from zerocron.storage.ledger.dialect import batch, columns_of, insert_batch, lock_rows, pack, packed
+from zerocron.storage.ledger.dialect import batch, columns_of, insert_batch, lock_rows, pack, pack_wide, packed
 from zerocron.storage.ledger.tables import jobs, runs
 
 DIALECTS: dict[str, Dialect] = {"sqlite": SQLiteDialect(), "postgresql": PGDialect()}  # type: ignore[no-untyped-call]
@@ -42,6 +42,21 @@ def test_rows_that_exist_are_left_alone_only_where_asked(dialect: str) -> None:
     columns = (runs.c.id, runs.c.scheduled_for)
     assert "ON CONFLICT" not in sql(insert_batch(dialect, columns), dialect)
     assert sql(insert_batch(dialect, columns, ignore_existing=True), dialect).endswith("ON CONFLICT DO NOTHING")
+
+
+def test_wide_rows_are_an_array_for_each_column_on_postgresql_alone() -> None:
+    columns = (runs.c.id, runs.c.scheduled_for, jobs.c.timeout_seconds)
+    rows = [["a", NOON, 1.5], ["b", NOON, None]]
+    statement = select(batch("postgresql", columns_of(columns), wide=True))
+    text = sql(statement, "postgresql")
+    assert "unnest(" in text
+    assert "AS batch_columns(id, scheduled_for, timeout_seconds)" in text
+    assert pack_wide("postgresql", rows) == {"rows_0": ("a", "b"), "rows_1": (NOON, NOON), "rows_2": (1.5, None)}
+    assert set(statement.compile(dialect=DIALECTS["postgresql"]).params) == {"rows_0", "rows_1", "rows_2"}
+    assert sql(select(batch("sqlite", columns_of(columns), wide=True)), "sqlite") == sql(
+        select(batch("sqlite", columns_of(columns))), "sqlite"
+    )
+    assert pack_wide("sqlite", rows) == pack(rows)
 
 
 def test_rows_are_held_on_postgresql_passing_over_those_of_others() -> None:

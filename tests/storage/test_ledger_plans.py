@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, event
 from tests.storage.samples import NOON, a_job, a_run, a_trigger, an_execution, an_id
+from tests.support.postgres import PostgresServer, postgres_server
 
+from zerocron.core.lifecycle import WAITING
 from zerocron.core.model import DEFAULT_TEAM_ID, RunStatus
 from zerocron.storage.ledger import executions, jobs, keys, runs, sessions
 from zerocron.storage.ledger.database import SqliteLedger
+from zerocron.storage.ledger.postgres import PostgresLedger
+from zerocron.storage.ledger.tables import metadata
 
 JOB = a_job(team_id=DEFAULT_TEAM_ID)
 OTHER = a_job()
@@ -36,8 +41,8 @@ STATEMENTS: dict[str, Hot] = {
     "jobs.update_definition": lambda connection: jobs.update_definition(connection, JOB, seen_version=7),
     "runs.insert": lambda connection: runs.insert(connection, [a_run(a_job()), a_trigger(JOB)]),
     "runs.move": lambda connection: runs.move(connection, [(RUN, ("running", 1)), (a_run(a_job()), ("running", 1))]),
-    "runs.lock": lambda connection: runs.lock(connection, [RUN.id, an_id()]),
-    "runs.lock_waiting_of_job": lambda connection: runs.lock_waiting_of_job(connection, JOB.id),
+    "runs.of_ids": lambda connection: runs.of_ids(connection, [RUN.id, an_id()]),
+    "runs.open_of_job": lambda connection: runs.open_of_job(connection, JOB.id, WAITING),
     "runs.get": lambda connection: runs.get(connection, DEFAULT_TEAM_ID, RUN.id),
     "runs.newest_slot": lambda connection: runs.newest_slot(connection, JOB.id),
     "runs.page_of_job": lambda connection: runs.page_of_job(connection, JOB.id, status=None, before=None, limit=50),
@@ -45,8 +50,7 @@ STATEMENTS: dict[str, Hot] = {
         connection, JOB.id, status="failed", before=(NOON, ""), limit=50
     ),
     "runs.due": lambda connection: runs.due(connection, until=NOON, limit=10_000),
-    "runs.oldest": lambda connection: runs.oldest(connection, JOB.id),
-    "runs.oldest_kept": lambda connection: runs.oldest_kept(connection, JOB.id, 100),
+    "runs.oldest_of_jobs": lambda connection: runs.oldest_of_jobs(connection, [JOB.id], 100),
     "runs.delete_of_job": lambda connection: runs.delete_of_job(connection, JOB.id, before=NOON + 1, limit=500),
     "executions.insert": lambda connection: executions.insert(connection, [an_execution(a_run(a_job()))]),
     "executions.add_late_results": lambda connection: executions.add_late_results(connection, [EXECUTION]),
@@ -63,7 +67,7 @@ STATEMENTS: dict[str, Hot] = {
     "keys.forget_idempotent": lambda connection: keys.forget_idempotent(connection, NOON),
 }
 SMALL_INDEX: dict[str, Hot] = {
-    "runs.lock_running_of_sessions": lambda connection: runs.lock_running_of_sessions(connection, ["x"], 200),
+    "runs.running_of_sessions": lambda connection: runs.running_of_sessions(connection, ["x"], 200),
     "runs.count_open": runs.count_open,
 }
 """These go through all open runs, which are few: the index holds no other."""
@@ -74,9 +78,7 @@ async def plans_of(ledger: SqliteLedger, call: Hot) -> list[str]:
     plans: list[str] = []
 
     def transaction(connection: Connection) -> None:
-        jobs.insert(connection, JOB)
-        runs.insert(connection, [RUN])
-        executions.insert(connection, [EXECUTION])
+        _insert_samples(connection)
         statements: list[tuple[str, Any]] = []
 
         def remember(_c: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> None:
@@ -170,3 +172,103 @@ async def test_a_page_costs_the_same_wherever_it_begins_and_however_much_is_kept
     down = await steps_of(sqlite, page(NOON + 100))
     assert top < 50_000
     assert down < 2 * top
+
+
+# PostgreSQL, on tables of some ten thousand rows whose statistics are known
+
+BIG = ("jobs", "job_versions", "runs", "executions")
+HOT_ON_POSTGRESQL = STATEMENTS | SMALL_INDEX
+
+
+@pytest.fixture(scope="module")
+def big_database() -> Iterator[str]:
+    server = postgres_server()
+    database = server.database(migrated=True)
+
+    async def fill() -> None:
+        ledger = await PostgresLedger.open(server.url(database), lambda _connection: None)
+        await ledger.write(_insert_samples)
+        await ledger.close()
+
+    asyncio.run(fill())
+    an_id_of = "md5(({})::text)::uuid::text"
+    multiply(server, database, "jobs", id=an_id_of.format("n"), next_run_at=f"{NOON} + n", created_at=f"{NOON} - n")
+    multiply(server, database, "job_versions", job_id=an_id_of.format("n"))
+    ended = {"status": "'succeeded'", "session_id": "NULL", "finished_at": str(NOON)}
+    run = an_id_of.format("-n")
+    multiply(server, database, "runs", id=run, job_id=an_id_of.format("n % 500"), scheduled_for=f"{NOON} + n", **ended)
+    multiply(server, database, "executions", run_id=run, scheduled_for=f"{NOON} + n")
+    for table in BIG:
+        server.execute(f"ANALYZE {table}", database)
+    yield database
+    server.drop(database)
+
+
+def multiply(server: PostgresServer, database: str, table: str, **changed: str) -> None:
+    """Many rows like the one that is there, but for these columns; `n` counts them."""
+    columns = [column.name for column in metadata.tables[table].columns]
+    values = [changed.get(name, f'it."{name}"') for name in columns]
+    names = ", ".join(f'"{name}"' for name in columns)
+    server.execute(
+        f"INSERT INTO {table} ({names}) SELECT {', '.join(values)} "
+        f"FROM (SELECT * FROM {table} LIMIT 1) it, generate_series(1, 20000) n",
+        database,
+    )
+
+
+def _insert_samples(connection: Connection) -> None:
+    jobs.insert(connection, JOB)
+    runs.insert(connection, [RUN])
+    executions.insert(connection, [EXECUTION])
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", ()):
+        yield from nodes(below)
+
+
+async def postgres_plans_of(database: str, call: Hot) -> list[dict[str, Any]]:
+    """Every node of the plan of every statement of the call."""
+    found: list[dict[str, Any]] = []
+
+    def transaction(connection: Connection) -> None:
+        statements: list[tuple[str, Any]] = []
+
+        def remember(_c: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> None:
+            statements.append((statement, parameters))
+
+        event.listen(connection, "before_cursor_execute", remember)
+        call(connection)
+        event.remove(connection, "before_cursor_execute", remember)
+        assert statements
+        for statement, parameters in statements:
+            [plan] = connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {statement}", parameters).scalar_one()
+            found.extend(nodes(plan["Plan"]))
+        raise Undone
+
+    ledger = await PostgresLedger.open(postgres_server().url(database), lambda _connection: None)
+    try:
+        with pytest.raises(Undone):
+            await ledger.write(transaction)
+    finally:
+        await ledger.close()
+    return found
+
+
+class Undone(Exception):
+    """What was tried is not to stay."""
+
+
+@pytest.mark.parametrize("name", HOT_ON_POSTGRESQL)
+async def test_a_hot_statement_reads_no_table_whole_on_postgresql(big_database: str, name: str) -> None:
+    plans = await postgres_plans_of(big_database, HOT_ON_POSTGRESQL[name])
+    scans = [plan for plan in plans if plan["Node Type"] == "Seq Scan" and plan["Relation Name"] in BIG]
+    assert not scans, scans
+
+
+async def test_a_table_that_is_read_whole_would_be_noticed(big_database: str) -> None:
+    plans = await postgres_plans_of(
+        big_database, lambda connection: connection.exec_driver_sql("SELECT id FROM jobs WHERE name = 'x'")
+    )
+    assert [plan["Node Type"] for plan in plans] == ["Seq Scan"]

@@ -76,6 +76,23 @@ async def test_the_lock_is_given_back_when_the_ledger_is_closed(tmp_path: Path) 
     await second.close()
 
 
+async def test_two_ledgers_opened_at_once_in_one_process_are_both_migrated(tmp_path: Path) -> None:
+    """Alembic keeps what it works on in module globals, and each ledger migrates in a thread of its own."""
+    begun = threading.Barrier(2, timeout=20)
+
+    def migrate(connection: Connection) -> None:
+        begun.wait()
+        upgrade(connection)
+
+    paths = [tmp_path / "one" / "zerocron.db", tmp_path / "two" / "zerocron.db"]
+    ledgers = await asyncio.gather(*(SqliteLedger.open(path, migrate) for path in paths))
+    for ledger, path in zip(ledgers, paths, strict=True):
+        await ledger.write(lambda connection, path=path: facts.put(connection, "path", str(path)))  # type: ignore[misc]
+    for ledger, path in zip(ledgers, paths, strict=True):
+        assert await ledger.read(lambda connection: facts.get(connection, "path")) == str(path)
+        await ledger.close()
+
+
 async def test_a_migration_that_fails_gives_the_lock_back(tmp_path: Path) -> None:
     path = tmp_path / "zerocron.db"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -13,12 +13,15 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, Inspector, MetaData, create_engine, inspect
 from sqlalchemy.engine.interfaces import ReflectedIndex
+from tests.support.postgres import postgres_server
 
 from zerocron.storage import migrations
 from zerocron.storage.ledger.database import SqliteLedger
+from zerocron.storage.ledger.postgres import PostgresLedger
 from zerocron.storage.ledger.tables import metadata
 from zerocron.storage.migrations import upgrade
 
+T = TypeVar("T")
 TABLES = sorted(metadata.tables)
 
 
@@ -123,6 +126,69 @@ async def test_a_migration_that_fails_leaves_the_database_as_it_was(tmp_path: Pa
     engine.dispose()
 
 
+async def in_postgres(migrate: Callable[[Connection], None], look: Callable[[Connection], T]) -> T:
+    """What is seen in a new PostgreSQL database that was made in this way."""
+    server = postgres_server()
+    database = server.database()
+    ledger = await PostgresLedger.open(server.url(database), migrate)
+    try:
+        return await ledger.read(look)
+    finally:
+        await ledger.close()
+        server.drop(database)
+
+
+def all_shapes(connection: Connection) -> dict[str, dict[str, Any]]:
+    return {table: shape(inspect(connection), table) for table in inspect(connection).get_table_names()}
+
+
+async def test_all_tables_have_the_same_shape_by_both_roads_on_postgresql() -> None:
+    migrated = await in_postgres(upgrade, all_shapes)
+    assert migrated.pop("alembic_version")
+    assert migrated == await in_postgres(metadata.create_all, all_shapes)
+    assert sorted(migrated) == TABLES
+    partial = {
+        index["name"]
+        for found in migrated.values()
+        for index in found["indexes"]
+        if "postgresql_where" in index["dialect_options"]
+    }
+    assert partial == {
+        index.name
+        for table in metadata.tables.values()
+        for index in table.indexes
+        if index.dialect_options["postgresql"]["where"] is not None
+    }
+
+
+async def test_alembic_finds_nothing_left_to_do_on_postgresql() -> None:
+    found = await in_postgres(
+        upgrade, lambda connection: compare_metadata(MigrationContext.configure(connection), metadata)
+    )
+    assert found == []
+
+
+async def test_migrating_again_changes_nothing_on_postgresql() -> None:
+    def twice(connection: Connection) -> None:
+        upgrade(connection)
+        before = all_shapes(connection)
+        upgrade(connection)
+        assert all_shapes(connection) == before
+
+    versions = await in_postgres(
+        twice, lambda connection: connection.exec_driver_sql("SELECT version_num FROM alembic_version").all()
+    )
+    assert len(versions) == 1
+
+
+async def test_names_follow_the_convention_on_postgresql() -> None:
+    def look(connection: Connection) -> None:
+        for table in TABLES:
+            check_names(inspect(connection), table)
+
+    await in_postgres(upgrade, look)
+
+
 def test_there_is_one_line_of_revisions() -> None:
     scripts = ScriptDirectory(str(Path(migrations.__file__).parent))
     revisions = list(scripts.walk_revisions())
@@ -137,7 +203,10 @@ def test_there_is_one_line_of_revisions() -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_names_follow_the_convention(migrated: Connection, table: str) -> None:
-    inspector = inspect(migrated)
+    check_names(inspect(migrated), table)
+
+
+def check_names(inspector: Inspector, table: str) -> None:
     columns = {column["name"] for column in inspector.get_columns(table)}
     assert re.fullmatch(r"[a-z]+(_[a-z]+)*", table)
     for name in columns:
@@ -148,6 +217,8 @@ def test_names_follow_the_convention(migrated: Connection, table: str) -> None:
     for check in inspector.get_check_constraints(table):
         assert (check["name"] or "").startswith(f"ck_{table}_")
     for index in inspector.get_indexes(table):
+        if "duplicates_constraint" in index:  # how PostgreSQL keeps a unique constraint
+            continue
         assert (index["name"] or "").startswith(f"ix_{table}_{index['column_names'][0]}")
 
 

@@ -1,7 +1,8 @@
 """Doing a thing once for one `Idempotency-Key`.
 
 Owns the rule: the same key with the same request gives the same thing again; with another request it is refused. The
-key is noted in the transaction that makes the thing. Keys are forgotten after a day.
+key is noted first of all in the transaction that makes the thing, so that of two at once one makes it and the other
+finds it. Keys are forgotten after a day.
 """
 
 from __future__ import annotations
@@ -52,15 +53,19 @@ class Once:
             raise Conflict("This Idempotency-Key was used for a different request. Use a new key for a new request.")
         return resource_id
 
-    def remember(self, connection: Connection, resource_id: str, now: Instant) -> None:
-        """Note what was made, in the transaction that made it."""
-        if self.key is not None:
-            key_rows.remember_idempotent(
-                connection,
-                team_id=self.team_id,
-                operation=self.operation,
-                key=self.key,
-                request_hash=self.request_hash,
-                resource_id=resource_id,
-                now=now,
-            )
+    def claim(self, connection: Connection, resource_id: str, now: Instant) -> str | None:
+        """Note what is being made, in the transaction that makes it; or the id of what this key made before.
+
+        Raises Conflict when that was asked for in other words.
+        """
+        if self.key is None or key_rows.claim_idempotent(
+            connection,
+            team_id=self.team_id,
+            operation=self.operation,
+            key=self.key,
+            request_hash=self.request_hash,
+            resource_id=resource_id,
+            now=now,
+        ):
+            return None
+        return self.earlier(connection)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -16,9 +17,9 @@ from sqlalchemy import Connection
 from zerocron.actions.idempotency import Once
 from zerocron.actions.schedules import read, spoken
 from zerocron.clock import Clock
-from zerocron.core.errors import Conflict, Invalid, NotFound
+from zerocron.core.errors import Conflict, Invalid, NotFound, Unclear
 from zerocron.core.ids import new_id
-from zerocron.core.lifecycle import Event, advance
+from zerocron.core.lifecycle import OPEN, WAITING, Event, advance
 from zerocron.core.model import (
     BODY_BYTES_MAX,
     Catchup,
@@ -49,11 +50,14 @@ from zerocron.core.understanding import Understood
 from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
-from zerocron.storage.ledger.database import Ledger
+from zerocron.storage.ledger.database import Ledger, Transaction
 from zerocron.storage.timetable.contract import Timetable, job_member, run_member
 from zerocron.storage.timetable.horizon import put_near
 
 T = TypeVar("T")
+
+EARLY_MS_MAX = 1_000
+"""No run is started earlier before its slot. More of it is a clock that was set back; nobody waits for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,28 +122,30 @@ class Jobs:
         now = self._clock.now()
         once = Once.of(team_id, "jobs.create", idempotency_key, dataclasses.asdict(spec))
 
-        def made_before(connection: Connection) -> Job | None:
-            earlier = once.earlier(connection)
+        def made_before(connection: Connection, earlier: str | None) -> Job | None:
             return None if earlier is None else _still_there(job_rows.get(connection, team_id, earlier), "job")
 
         try:
             job = _build(spec, team_id=team_id, job_id=new_id(now), now=now)
         except Invalid:
             # An instant that was to come when the job was made may be past when the request is repeated.
-            found = await self._ledger.read(made_before)
+            found = await self._ledger.read(lambda connection: made_before(connection, once.earlier(connection)))
             if found is None:
                 raise
             return found, False
 
         def transaction(connection: Connection) -> tuple[Job, bool]:
-            found = made_before(connection)
+            found = made_before(connection, once.claim(connection, job.id, now))
             if found is not None:
                 return found, False
             job_rows.insert(connection, job)
-            once.remember(connection, job.id, now)
             return job, True
 
-        made, is_new = await self._ledger.write(transaction)
+        def look_up(connection: Connection) -> tuple[Job, bool] | None:
+            found = job_rows.get(connection, team_id, job.id)
+            return None if found is None else (found, True)
+
+        made, is_new = await self._write(transaction, look_up)
         await self._point_at(made)
         return made, is_new
 
@@ -169,10 +175,10 @@ class Jobs:
 
         Raises NotFound, Invalid.
         """
-        now = self._clock.now()
 
-        def transaction(connection: Connection) -> Job:
+        def transaction(connection: Connection, now: Instant) -> Job:
             job = _existing(connection, team_id, job_id)
+            _check_begun(job, now)
             before = JobSpec.of(job)
             spec = change(before)
             if spec == before:
@@ -181,26 +187,28 @@ class Jobs:
             edited = _rebuild(job, spec, before, now=now, after=after)
             if edited.state.next_run_at != job.state.next_run_at:
                 _leave_behind(connection, job, edited, Reason.JOB_EDITED, now)
+            if before.overlap == Overlap.ALLOW != spec.overlap:
+                _give_place(connection, edited, now)
             _save(connection, edited, seen=job)
             return edited
 
-        job = await self._ledger.write(transaction)
+        job = await self._write_when_begun(transaction)
         await self._point_at(job)
         return job
 
     async def pause(self, team_id: str, job_id: str) -> Job:
         """Stop the schedule and cancel waiting runs. A paused job stays as it is. Raises NotFound, Conflict."""
 
-        def paused(job: Job, _now: Instant) -> JobStatus | None:
-            if job.status == JobStatus.COMPLETED:
+        def paused(job: Job, is_under_way: bool) -> JobStatus | None:
+            if job.status == JobStatus.COMPLETED and not is_under_way:
                 raise Conflict("The job is completed: its schedule has no slot left, so there is nothing to pause.")
-            return JobStatus.PAUSED if job.status == JobStatus.ACTIVE else None
+            return None if job.status == JobStatus.PAUSED else JobStatus.PAUSED
 
         return await self._stop(team_id, job_id, paused, Reason.JOB_PAUSED)
 
     async def delete(self, team_id: str, job_id: str) -> None:
         """Remove the job and cancel waiting runs; its history stays until it is old. Raises NotFound."""
-        await self._stop(team_id, job_id, lambda _job, _now: JobStatus.DELETED, Reason.JOB_DELETED)
+        await self._stop(team_id, job_id, lambda _job, _is_under_way: JobStatus.DELETED, Reason.JOB_DELETED)
 
     async def resume(self, team_id: str, job_id: str) -> Job:
         """Go on with the next slot from now; paused time is never replayed. Raises NotFound, Conflict."""
@@ -240,7 +248,7 @@ class Jobs:
 
         def transaction(connection: Connection) -> tuple[Run, bool]:
             job = _existing(connection, team_id, job_id)
-            earlier = once.earlier(connection)
+            earlier = once.claim(connection, run_id, now)
             if earlier is not None:
                 return _still_there(run_rows.get(connection, team_id, earlier), "run"), False
             if job.status == JobStatus.PAUSED:
@@ -258,12 +266,15 @@ class Jobs:
                 created_at=now,
             )
             run_rows.insert(connection, [run])
-            once.remember(connection, run_id, now)
             return run, True
 
-        run, is_new = await self._ledger.write(transaction)
+        def look_up(connection: Connection) -> tuple[Run, bool] | None:
+            found = run_rows.get(connection, team_id, run_id)
+            return None if found is None else (found, True)
+
+        run, is_new = await self._write(transaction, look_up)
         if is_new:
-            await self._timetable.put({run_member(run.id): now})
+            await self._timetable.put({run_member(team_id, run.id): now})
         return run, is_new
 
     async def runs(
@@ -317,16 +328,16 @@ class Jobs:
         return found
 
     async def _stop(
-        self, team_id: str, job_id: str, status_after: Callable[[Job, Instant], JobStatus | None], reason: Reason
+        self, team_id: str, job_id: str, status_after: Callable[[Job, bool], JobStatus | None], reason: Reason
     ) -> Job:
-        now = self._clock.now()
-
-        def transaction(connection: Connection) -> tuple[Job, list[Run]]:
+        def transaction(connection: Connection, now: Instant) -> tuple[Job, list[Run]]:
             job = _existing(connection, team_id, job_id)
-            status = status_after(job, now)
+            _check_begun(job, now)
+            under_way = run_rows.open_of_job(connection, job_id, OPEN)
+            status = status_after(job, bool(under_way))
             if status is None:
                 return job, []
-            waiting = run_rows.lock_waiting_of_job(connection, job_id)
+            waiting = [run for run in under_way if run.status in WAITING]
             state = dataclasses.replace(job.state, next_run_at=None, queued_run_id=None)
             if state.active_run_id in {run.id for run in waiting}:
                 state.active_run_id = state.active_since = None
@@ -336,16 +347,54 @@ class Jobs:
             _cancel(connection, waiting, reason, now)
             return stopped, waiting
 
-        job, cancelled = await self._ledger.write(transaction)
-        await self._timetable.drop([job_member(job_id), *(run_member(run.id) for run in cancelled)])
+        job, cancelled = await self._write_when_begun(transaction)
+        members = [run_member(team_id, run.id) for run in cancelled]
+        await self._timetable.drop([job_member(team_id, job_id), *members])
         return job
 
+    async def _write_when_begun(self, transaction: Callable[[Connection, Instant], T]) -> T:
+        """Change a job, but not between the start of a run and the instant of its slot, some milliseconds later: what
+        starts nothing more once it has returned must not return before the last thing has begun (promise 8)."""
+        while True:
+            now = self._clock.now()
+            try:
+                return await self._ledger.write(partial(_at, transaction, now))
+            except _BeginsSoon as soon:
+                await self._clock.sleep((soon.at - now) / 1000)
+
+    async def _write(self, transaction: Transaction[T], look_up: Transaction[T | None]) -> T:
+        """Make a thing; when the answer to the commit is lost, see whether it is there. Raises Unclear if it is not."""
+        try:
+            return await self._ledger.write(transaction)
+        except Unclear:
+            made = await self._ledger.read(look_up)
+            if made is None:
+                raise
+            return made
+
     async def _point_at(self, job: Job) -> None:
-        member = job_member(job.id)
+        member = job_member(job.team_id, job.id)
         if job.state.next_run_at is None:
             await self._timetable.drop([member])
         else:
             await put_near(self._timetable, {member: job.state.next_run_at}, self._clock.now())
+
+
+def _at(transaction: Callable[[Connection, Instant], T], now: Instant, connection: Connection) -> T:
+    return transaction(connection, now)
+
+
+class _BeginsSoon(Exception):
+    """A run of the job is committed and will be sent at the instant of its slot."""
+
+    def __init__(self, at: Instant) -> None:
+        super().__init__(at)
+        self.at = at
+
+
+def _check_begun(job: Job, now: Instant) -> None:
+    if job.state.active_since is not None and now < job.state.active_since <= now + EARLY_MS_MAX:
+        raise _BeginsSoon(job.state.active_since)
 
 
 def _still_there(found: T | None, noun: str) -> T:
@@ -378,6 +427,16 @@ def _leave_behind(connection: Connection, job: Job, changed: Job, reason: Reason
     if skip is not None:
         run_rows.insert(connection, [skipped_run(job, skip.first, skip.last, skip.count, reason, now)])
         changed.state.skipped += skip.count
+
+
+def _give_place(connection: Connection, job: Job, now: Instant) -> None:
+    """Runs of a job that may overlap hold no place. Now that it may not, those under way do (promise 6)."""
+    under_way = run_rows.open_of_job(connection, job.id, [RunStatus.RUNNING, RunStatus.RETRYING])
+    running = [run for run in under_way if run.status == RunStatus.RUNNING]
+    holders = running or under_way
+    job.state.active_run_id = holders[0].id if holders else None
+    job.state.active_since = now if holders else None
+    job.state.crowded = int(len(running) > 1)
 
 
 def _cancel(connection: Connection, waiting: list[Run], reason: Reason, now: Instant) -> None:

@@ -55,14 +55,13 @@ class Keys:
         once = Once.of(team_id, "keys.create", idempotency_key, {"name": name})
 
         def transaction(connection: Connection) -> None:
-            earlier = once.earlier(connection)
+            earlier = once.claim(connection, key.id, now)
             if earlier is not None:
                 raise Conflict(
                     f"This Idempotency-Key made the API key {earlier} before, and a key is shown only once. "
                     "Revoke that one and ask with a new Idempotency-Key."
                 )
             key_rows.insert(connection, key)
-            once.remember(connection, key.id, now)
 
         await self._ledger.write(transaction)
         self._remembered.pop(token.id, None)

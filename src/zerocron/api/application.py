@@ -22,8 +22,8 @@ class Application(FastAPI):
         return self.openapi_schema
 
 
-def create_application(services: Services) -> FastAPI:
-    """The application over these services."""
+def create_application(services: Services, *, only_operation: bool = False) -> FastAPI:
+    """The application over these services. `only_operation` leaves out all but health and metrics."""
     app = Application(
         title="0cron",
         version=services.version,
@@ -36,8 +36,9 @@ def create_application(services: Services) -> FastAPI:
     app.state.services = services
     problems.install(app)
     app.add_middleware(Gate, services=services)
-    for module in (jobs, runs, schedules, keys):
-        app.include_router(module.router, dependencies=[Depends(only_what_is_known)])
     app.include_router(operation.router)
-    app.include_router(reference.router)
+    if not only_operation:
+        for module in (jobs, runs, schedules, keys):
+            app.include_router(module.router, dependencies=[Depends(only_what_is_known)])
+        app.include_router(reference.router)
     return app

@@ -87,9 +87,13 @@ def _print(findings: list[Finding]) -> None:
 
 def _examine(api_url: str | None, api_key: str | None, data_dir: Path | None) -> Iterator[Finding]:
     yield _software()
-    yield _sqlite()
     settings, finding = _settings(data_dir)
     yield finding
+    if settings.database_url:
+        yield from _cluster(settings)
+        yield from _server(settings, None, api_url, api_key, data_dir)
+        return
+    yield _sqlite()
     yield _directory(settings.data_dir)
     yield _disk(settings.data_dir)
     yield _file_clock(settings.data_dir)
@@ -103,6 +107,36 @@ def _examine(api_url: str | None, api_key: str | None, data_dir: Path | None) ->
 def _software() -> Finding:
     words = f"0cron {__version__}, Python {platform.python_version()}, time zones {tzdata_version()}"
     return Finding("software", "ok", words)
+
+
+def _cluster(settings: Settings) -> Iterator[Finding]:
+    """PostgreSQL, Redis, and the clocks."""
+    import asyncio
+
+    from zerocron import app
+
+    try:
+        state = asyncio.run(app.look_at_cluster(settings))
+    except Invalid as error:
+        yield Finding("database", "FAIL", error.message, "Correct the URL.")
+        return
+    if isinstance(state.nodes, app.Away):
+        advice = "Without it nothing starts. Look at ZEROCRON_DATABASE_URL, the network and the server's log."
+        yield Finding("database", "FAIL", state.nodes.reason, advice)
+    else:
+        yield Finding("database", "ok", f"PostgreSQL answers; {state.nodes} engine nodes are alive")
+        yield _compared("clock", -state.clock_ahead_ms / 1000, "the database")
+    if state.redis_policy is None:
+        words = "in the memory of the one engine node"
+        yield Finding("timetable", "ok", words)
+    elif isinstance(state.redis_policy, app.Away):
+        advice = "Nodes work straight from the database meanwhile, later than usual. Look at ZEROCRON_REDIS_URL."
+        yield Finding("timetable", "FAIL", state.redis_policy.reason, advice)
+    elif state.redis_policy not in ("noeviction", ""):
+        words = f"Redis answers, and evicts keys ({state.redis_policy}) when its memory is full"
+        yield Finding("timetable", "warn", words, "Set maxmemory-policy noeviction.")
+    else:
+        yield Finding("timetable", "ok", "Redis answers")
 
 
 def _sqlite() -> Finding:

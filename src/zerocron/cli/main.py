@@ -14,12 +14,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from zerocron.cli import doctor, jobs, keys, preview, runs, serve, version
+from zerocron.cli import doctor, jobs, keys, migrate, preview, runs, serve, version
 from zerocron.cli.errors import EXIT_CODES_HELP, USAGE, report
 from zerocron.cli.program import name
 from zerocron.core.errors import ZerocronError
 
-_ORDER = ("serve", "doctor", "jobs", "runs", "keys", "preview", "openapi", "version")
+_ORDER = ("serve", "migrate", "doctor", "jobs", "runs", "keys", "preview", "openapi", "version")
 
 
 class _Root(TyperGroup):
@@ -44,6 +44,7 @@ _THERE = "With a server"
 _ALONE = "Without a server"
 
 app.command(rich_help_panel=_HERE)(serve.serve)
+app.command(rich_help_panel=_HERE)(migrate.migrate)
 app.command(rich_help_panel=_HERE)(doctor.doctor)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_THERE)
 app.add_typer(runs.app, name="runs", rich_help_panel=_THERE)

@@ -63,20 +63,33 @@ def serve(
     demo: Annotated[
         bool, typer.Option("--demo", help="Add sample jobs and a target for them on this machine.")
     ] = False,
+    role: Annotated[Literal["all", "api", "engine"] | None, _option("role", "ROLE")] = None,
     host: Annotated[str | None, _option("host", "ADDRESS")] = None,
     port: Annotated[int | None, _option("port", "PORT")] = None,
     data_dir: Annotated[Path | None, _option("data_dir", "DIR")] = None,
     outbound_allow: Annotated[str | None, _option("outbound_allow", "NETWORKS")] = None,
     in_flight_max: Annotated[int | None, _option("in_flight_max", "N")] = None,
     drain_seconds: Annotated[float | None, _option("drain_seconds", "SECONDS")] = None,
+    resume_from: Annotated[
+        Literal["now"] | None,
+        typer.Option(
+            "--resume-from",
+            metavar="now",
+            help="After a restore from backup: go on from now. What was due since the backup is recorded as skipped.",
+        ),
+    ] = None,
     log_level: Annotated[Literal["debug", "info", "warning", "error"] | None, _option("log_level", "LEVEL")] = None,
     log_format: Annotated[Literal["auto", "json", "text"] | None, _option("log_format", "FORMAT")] = None,
 ) -> None:
     """Run the server: API and scheduler in one process. Ctrl-C or SIGTERM stops it after what is running.
 
+    By itself it needs nothing else. ZEROCRON_DATABASE_URL=postgresql://... and ZEROCRON_REDIS_URL=redis://... make it
+    one node of a cluster.
+
     Every option has an environment variable, such as ZEROCRON_PORT for --port; the option wins.
     """
     given = {
+        "role": role,
         "host": host,
         "port": port,
         "data_dir": data_dir,
@@ -87,6 +100,8 @@ def serve(
         "log_format": log_format,
     }
     settings = load(given)
+    if demo and settings.redis_url:
+        raise Invalid("--demo is for one node: the target of its sample jobs is on this machine only.")
     stop_point = _stop_point(client_variable("STOP_AT"))
 
     import structlog
@@ -100,9 +115,17 @@ def serve(
         structlog.get_logger(__name__).info("serving", url=news.url, data_dir=str(news.data_dir))
         _print_banner(news, settings)
 
-    with _explained(settings):
+    with explained(settings):
         placed = dataclasses.replace(settings, data_dir=settings.data_dir.absolute())
-        _run(app.serve(placed, demo=demo, announce=announce, stop_point=stop_point))
+        _run(
+            app.serve(
+                placed,
+                demo=demo,
+                resume_from_now=resume_from is not None,
+                announce=announce,
+                stop_point=stop_point,
+            )
+        )
     say("0cron has stopped.")
 
 
@@ -116,20 +139,21 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
 
 
 @contextlib.contextmanager
-def _explained(settings: Settings) -> Iterator[None]:
+def explained(settings: Settings) -> Iterator[None]:
     """What can be wrong with the data of a server, in words."""
     import structlog
     from alembic.util import CommandError
     from sqlalchemy.exc import DatabaseError
 
+    where = "The database" if settings.database_url else str(settings.database_path)
     try:
         yield
     except CommandError as error:
-        unknown = Unavailable(f"{settings.database_path} was written by a newer 0cron; this one is {__version__}.")
-        unknown.add_note("Update 0cron, or give this one its own --data-dir.")
+        unknown = Unavailable(f"{where} was written by a newer 0cron; this one is {__version__}.")
+        unknown.add_note("Update 0cron, or give this one its own data.")
         raise unknown from error
     except DatabaseError as error:
-        broken = Unavailable(f"{settings.database_path} cannot be used: {error.orig}.")
+        broken = Unavailable(f"{where} cannot be used: {error.orig}.")
         broken.add_note(f"Look at it with: {program()} doctor{_data_dir_option(settings)}")
         raise broken from error
     except OSError as error:
@@ -164,7 +188,11 @@ def _stop_point(text: str | None) -> StopPoint:
 
 def _print_banner(news: Announcement, settings: Settings) -> None:
     say(f"0cron {__version__} is running at {news.url}", style="bold")
-    say(f"Data: {news.data_dir}")
+    if settings.database_url:
+        work = {"all": "API and engine", "api": "API only", "engine": "engine only"}[news.role]
+        say(f"Node of a cluster ({work}): ledger in {news.ledger}, timetable in {news.timetable}")
+    else:
+        say(f"Data: {news.data_dir}")
     if news.sample_jobs:
         sample = _print_samples(news.sample_jobs)
         commands = ["jobs list", f"jobs runs {shlex.quote(sample)} --follow", _CREATE]

@@ -5,23 +5,26 @@ where the socket is made. An address is refused unless it is plainly a public un
 lifts a refusal with an allow rule, a network with or without ports. Python's `is_private` and `is_global` are not used:
 they differ between releases and call NAT64, 6to4, site-local and multicast addresses global.
 
-Three things come before the table of networks:
+Four things come before or beside the table of networks:
 
 1. An IPv6 address that carries an IPv4 one (mapped, compatible, translated, NAT64, 6to4, Teredo) is judged with it:
    every address of the chain must be permitted. A mapped address is dialled as IPv4, so it is judged as that alone.
 2. The metadata services of clouds hand out credentials. No rule allows them, however wide or exact.
 3. Some ports speak protocols that can be tricked by an HTTP request. A rule must name such a port to open it.
+4. What this installation itself listens on is never a target, whatever the rules allow: a job that calls its own
+   scheduler can go round for ever. Only the paths that the caller leaves open (pings) may be called.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import NoReturn
 
 from zerocron.core.errors import Invalid
+from zerocron.core.requests import split_url
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -136,14 +139,82 @@ class AllowList:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why an address may not be dialled. `message` is for the owner of the job: it never holds the address."""
+    """Why an address may not be dialled. `message` is for the owner of the job: it names an address only if he did."""
 
     rule: str
     message: str
 
 
-def refusal(address: str, port: int, allow: AllowList) -> Refusal | None:
-    """Judge an address as the kernel will get it. None means: dial. What cannot be read is refused."""
+@dataclass(frozen=True, slots=True)
+class OwnEndpoint:
+    """Where this installation is reached: a listener (an address as it is bound) or its base URL (by name).
+
+    A base URL is judged by name and not by what the name resolves to: that may be a proxy or a content network which
+    serves others too. `open_paths` must match the whole path, without the query, of what may be called nevertheless.
+    """
+
+    host: str
+    port: int
+    open_paths: re.Pattern[str] | None = None
+
+    @classmethod
+    def of_url(cls, url: str, open_paths: re.Pattern[str] | None = None) -> OwnEndpoint:
+        """Raises Invalid for a URL that could not be called anyway."""
+        split = split_url(url)
+        return cls(split.host.removesuffix("."), split.port or default_port(split.scheme), open_paths)
+
+    @property
+    def is_listener(self) -> bool:
+        return _address(self.host) is not None
+
+    def opens(self, path: str) -> bool:
+        return self.open_paths is not None and self.open_paths.fullmatch(path) is not None
+
+
+OWN_SERVER = Refusal(
+    "own server",
+    "The URL leads to this 0cron server itself. It is refused by the rule 'own server', because a job that calls its "
+    f"own scheduler can go round for ever; {SETTING} cannot change that.",
+)
+
+
+def default_port(scheme: str) -> int:
+    return 443 if scheme == "https" else 80
+
+
+def own_endpoint_named(host: str, port: int, own: Collection[OwnEndpoint]) -> OwnEndpoint | None:
+    """The endpoint that a URL with this host names."""
+    return next((it for it in own if it.port == port and it.host == host.removesuffix(".")), None)
+
+
+def own_endpoint_at(
+    address: str, port: int, own: Collection[OwnEndpoint], is_this_machine: Callable[[Address], bool]
+) -> OwnEndpoint | None:
+    """The listener that this address leads to. `is_this_machine` is asked when one listens on every address."""
+    candidates = [(it, bound) for it in own if it.port == port and (bound := _address(it.host)) is not None]
+    if not candidates or (dialled := _address(address)) is None:
+        return None
+    for link in _chain(dialled):
+        for endpoint, bound in candidates:
+            if link == bound or link.is_unspecified:  # to dial 0.0.0.0 or :: is to dial this machine
+                return endpoint
+            if bound.is_unspecified and (link.is_loopback or is_this_machine(link)):
+                return endpoint
+    return None
+
+
+def _address(text: str) -> Address | None:
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
+
+
+def refusal(address: str, port: int, allow: AllowList, *, written: bool = False) -> Refusal | None:
+    """Judge an address as the kernel will get it. None means: dial. What cannot be read is refused.
+
+    `written`: the address stands in the URL, so the message may name it; what a resolver said stays between us.
+    """
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -151,12 +222,12 @@ def refusal(address: str, port: int, allow: AllowList) -> Refusal | None:
     if isinstance(parsed, IPv6Address) and parsed.scope_id is not None:
         return Refusal("zone", "The address of the target has a zone, so it is not called.")
     for link in _chain(parsed):
-        if found := _judge(link, port, allow):
+        if found := _judge(link, port, allow, written):
             return found
     return None
 
 
-def _judge(address: Address, port: int, allow: AllowList) -> Refusal | None:
+def _judge(address: Address, port: int, allow: AllowList, written: bool) -> Refusal | None:
     if address in METADATA:
         return Refusal(
             "metadata",
@@ -165,20 +236,22 @@ def _judge(address: Address, port: int, allow: AllowList) -> Refusal | None:
         )
     if allow.covers(address, port):
         return None
+    host = f"[{address}]" if address.version == 6 else str(address)
     if found := _refused_network(address):
-        rule, example = found
+        rule, network = found
+        example = host if written else network
         return Refusal(
             rule,
-            f"The target's address is refused by the rule '{rule} addresses': 0cron calls public addresses only. "
-            f"The operator of this server can allow it by adding its network to {SETTING}"
-            + (f", for example {SETTING}={example}:{port}." if example else "."),
+            f"The target's address {f'{address} ' if written else ''}is refused by the rule '{rule} addresses': "
+            "0cron calls public addresses only. The operator of this server can allow it by adding its network to "
+            f"{SETTING}" + (f", for example {SETTING}={example}:{port}." if example else "."),
         )
     if port in BLOCKED_PORTS:
         return Refusal(
             f"port {port}",
             f"Port {port} ({BLOCKED_PORTS[port]}) is refused by the rule 'ports that do not speak HTTP'. "
             f"The operator of this server can allow it by naming network and port in {SETTING}, "
-            f"for example {SETTING}=198.51.100.7:{port}.",
+            f"for example {SETTING}={host if written else '198.51.100.7'}:{port}.",
         )
     return None
 

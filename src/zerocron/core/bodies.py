@@ -1,4 +1,4 @@
-"""The body of an answer, read piece by piece under one cap. Pure: bytes in, bytes out.
+"""The body of an answer, read piece by piece under one cap, and as text. Pure: bytes in, bytes or text out.
 
 The cap holds for what came over the wire, for what is kept, and for every stage of decoding between the two, so that
 neither a bomb, nor a bomb in a bomb, nor a million empty members costs more than a capped answer does. What cannot be
@@ -7,6 +7,8 @@ decoded is kept as it came: a wrong label must not cost anybody the answer.
 
 from __future__ import annotations
 
+import codecs
+import re
 import zlib
 from collections.abc import Iterator
 
@@ -166,3 +168,43 @@ def _decoders(content_encoding: str, cap: int) -> tuple[_Decoder, ...]:
     if len(codings) > _CODINGS_MAX or not all(coding in ("gzip", "x-gzip", "deflate") for coding in codings):
         return ()
     return tuple(_Decoder(coding, cap) for coding in reversed(codings))
+
+
+# By name, because Python knows text encodings that are not for strangers' bytes: "punycode" takes time that grows with
+# the square of the length, "unicode_escape" is a language.
+_CHARSETS = frozenset(
+    (
+        *("ascii", "us-ascii", "utf8", "utf-8", "utf-16", "utf-16le", "utf-16be", "latin1", "latin-1"),
+        *(f"iso-8859-{part}" for part in range(1, 17) if part != 12),
+        *(f"windows-{page}" for page in range(1250, 1259)),
+        *("koi8-r", "koi8-u", "gb2312", "gbk", "gb18030", "big5", "euc-jp", "euc-kr", "shift_jis", "iso-2022-jp"),
+    )
+)
+_CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([A-Za-z0-9_-]+)", re.IGNORECASE)
+_NOT_IN_TEXT = re.compile("[\x00-\x08\x0b\x0e-\x1f]")
+
+
+def as_text(content: bytes, content_type: str | None, *, truncated: bool) -> str | None:
+    """The body as people and rules read it; None for what is no text. Never holds a NUL, which databases refuse.
+
+    UTF-8 comes first whatever the label says, then the charset of the label, then, for a text without one, what such
+    texts mostly are. Of a body that was cut, half a character at the end is left out.
+    """
+    if (text := _decoded(content, "utf-8", truncated)) is not None and "\0" not in text:
+        return text
+    declared = _CHARSET.search(content_type or "")
+    if declared is not None:
+        name = declared[1].lower()
+        text = _decoded(content, name, truncated) if name in _CHARSETS else None
+        return text if text is not None and "\0" not in text else None
+    if (content_type or "").lower().startswith("text/"):
+        text = _decoded(content, "windows-1252", truncated)
+        return text if text is not None and not _NOT_IN_TEXT.search(text) else None
+    return None
+
+
+def _decoded(content: bytes, charset: str, truncated: bool) -> str | None:
+    try:
+        return codecs.getincrementaldecoder(charset)().decode(content, final=not truncated)
+    except UnicodeError:
+        return None

@@ -7,6 +7,7 @@
     ├── Unauthorized   no key, or not a good one; one text for both            (API 401, CLI exit 3)
     ├── TooLarge       the input is bigger than the published bound            (API 413, CLI exit 2)
     └── Unavailable    a part we need is away; try again later                 (API 503, CLI exit 6)
+        └── Unclear    the same, and nobody knows whether the change was made
 
 Messages are shown to users as they are: no stack, no secret, no internal address.
 The one table that maps them to HTTP is in zerocron.api.problems.
@@ -74,3 +75,7 @@ class TooLarge(ZerocronError):
 
 class Unavailable(ZerocronError):
     """A part that is needed for this does not answer; the same request may succeed later."""
+
+
+class Unclear(Unavailable):
+    """The answer to a commit was lost: what was written is looked up by its id, never written again blindly."""

@@ -5,23 +5,55 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+REDIRECTS_MAX = 5
+
 ERROR_KINDS = {
     "address_refused": "The rules of this server do not allow 0cron to call the target's address or port.",
-    "connection_failed": "No connection to the target could be made (no route, unreachable, cut while connecting).",
+    "connect_timeout": "The target did not accept the connection in time: it drops packets, or is too busy.",
+    "connection_failed": "No connection to the target could be made, for a reason that has no kind of its own.",
     "connection_refused": "The target's machine refused the connection: nothing listens on that port.",
-    "connection_reset": "The target broke the connection before the answer was complete.",
-    "dns": "The target's name could not be resolved.",
-    "headers_too_large": "A line of the head of the answer was longer than 0cron reads.",
+    "connection_reset": "The target broke the connection before it answered.",
+    "dns_failed": "The name servers could not say whether the target's name exists; this may pass.",
+    "dns_not_found": "The target's name does not exist, or has no address.",
+    "dns_timeout": "The target's name was not resolved in time.",
+    "headers_too_large": "The head of the answer, or a line of it, was longer than 0cron reads.",
     "incomplete_body": "The connection ended before the body of the answer was complete.",
     "invalid_request": "The request could not be put on the wire: its method or a header holds forbidden characters.",
     "invalid_url": "The URL is not one that 0cron calls.",
-    "local_resources": "This 0cron server has run out of sockets or files; the target was not called.",
+    "local_resources": "This 0cron server has run out of connections, ports, files or threads; nothing was sent.",
     "no_response": "The target closed the connection without sending an answer.",
     "protocol": "The target sent something that is not valid HTTP.",
+    "redirect_invalid": "The target redirected to something that is not a URL which 0cron calls.",
+    "redirect_loop": "The target's redirects came back to a request that had been made already.",
+    "redirect_refused": "The redirect led from https to http, or would have sent a body to another origin.",
     "timeout": "The request did not finish within its time-out.",
-    "tls": "No secure connection could be made: the certificate or the TLS protocol was not acceptable.",
+    "tls_certificate": "The target's certificate is not acceptable, for a reason that has no kind of its own.",
+    "tls_expired": "The target's certificate has expired.",
+    "tls_handshake": "The TLS handshake with the target failed or was broken off.",
+    "tls_protocol": "The target does not speak TLS on this port, or no version of it that 0cron accepts.",
+    "tls_self_signed": "The target's certificate is self-signed.",
+    "tls_untrusted": "The target's certificate was issued by an authority that this server does not know.",
+    "tls_wrong_host": "The target's certificate is for another host.",
     "too_many_headers": "The answer had more headers than 0cron reads.",
+    "too_many_redirects": "The target redirected more often than the job allows.",
+    "unreachable": "There is no way to the target's address: its network or machine cannot be reached.",
 }
+
+# What else a kind tells. The target has no part in an own shortage: it was not called, so the attempt may be made again
+# without counting, and whoever starts work should pause. A permanent failure comes back however often one tries.
+TIMEOUT_KINDS = frozenset(("connect_timeout", "dns_timeout", "timeout"))
+OWN_SHORTAGE_KINDS = frozenset(("local_resources",))
+PERMANENT_KINDS = frozenset(
+    (
+        "address_refused",
+        "invalid_request",
+        "invalid_url",
+        "redirect_invalid",
+        "redirect_loop",
+        "redirect_refused",
+        "too_many_redirects",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +62,10 @@ class Request:
 
     Headers go out in order and unchanged, outside of ASCII as UTF-8. Added are Host, Content-Length and, unless it is
     given, User-Agent; nothing else.
+
+    `redirects`: how many to follow, 0 to REDIRECTS_MAX; with 0 a redirect is the answer. `secret_headers`: lower-case
+    names of headers whose values hold secrets; these never go to another origin, not even those that otherwise may.
+    `verify_tls` False accepts any certificate from the origin of `url`, and from no other one.
     """
 
     method: str
@@ -37,6 +73,9 @@ class Request:
     headers: Sequence[tuple[str, str]]
     body: bytes | None
     timeout_seconds: float
+    redirects: int = 0
+    secret_headers: frozenset[str] = frozenset()
+    verify_tls: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +84,7 @@ class Timings:
 
     `dns`, `connect` and `tls` are the length of the phase: None with a pooled connection or after a failure, `dns` also
     with a literal address. `first_byte` (the head of the answer is there) and `total` count from the start of `send`.
-    A wait for a free connection, if there was one, is part of `dns`.
+    After redirects the phases are those of the last request.
     """
 
     dns: float | None
@@ -77,11 +116,39 @@ class Failure:
     status: int | None = None
     response: Response | None = None
 
+    @property
+    def timed_out(self) -> bool:
+        return self.kind in TIMEOUT_KINDS
+
+    @property
+    def own_shortage(self) -> bool:
+        """This server ran short of something; nothing was sent, and nothing is said about the target."""
+        return self.kind in OWN_SHORTAGE_KINDS
+
+    @property
+    def permanent(self) -> bool:
+        """The same request would fail the same way again, so a retry is of no use."""
+        return self.kind in PERMANENT_KINDS
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One request of a chain of redirects. `status` None: it got no answer."""
+
+    method: str
+    url: str
+    status: int | None
+    with_body: bool
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Exactly one of `response` and `failure` is set."""
+    """Exactly one of `response` and `failure` is set.
+
+    `hops`: every request that was made, in order, when redirects were followed; empty when there was only the first.
+    """
 
     response: Response | None
     failure: Failure | None
     timings: Timings
+    hops: tuple[Hop, ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha1
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from zerocron.core.schedule import Schedule
@@ -59,6 +59,7 @@ class Reason(StrEnum):
     JOB_EDITED = "job_edited"
     NODE_LOST = "node_lost"
     REDELIVERIES_EXHAUSTED = "redeliveries_exhausted"
+    RESTORED = "restored"
 
 
 REASON_TEXTS: dict[Reason, str] = {
@@ -73,6 +74,7 @@ REASON_TEXTS: dict[Reason, str] = {
     Reason.JOB_EDITED: "The job got another schedule before this could run.",
     Reason.NODE_LOST: "The process running it stopped before the result was recorded; the request may have been sent.",
     Reason.REDELIVERIES_EXHAUSTED: "The process running it was lost again and again; it was not sent any more.",
+    Reason.RESTORED: "The ledger was restored from a backup, and its operator chose to go on from now.",
 }
 
 
@@ -188,6 +190,9 @@ class JobState:
     active_run_id: str | None = None
     active_since: Instant | None = None
     queued_run_id: str | None = None
+    crowded: int = 0
+    """1 while more runs than the active one are under way, from before an edit forbade that."""
+
     succeeded: int = 0
     failed: int = 0
     skipped: int = 0
@@ -237,6 +242,15 @@ class EngineJob:
     state: JobState
     schedule: Schedule | None = None
     definition: Definition | None = None
+    url: str = ""
+
+
+class Due(NamedTuple):
+    """A job or a waiting run, and when it is due."""
+
+    team_id: str
+    id: str
+    at: Instant
 
 
 @dataclass(slots=True)

@@ -153,23 +153,33 @@ def left_behind(schedule: Schedule, due: Instant | None, now: Instant, reason: R
 
 @dataclass(frozen=True, slots=True)
 class TurnPlan:
-    """The fate of a waiting run whose time has come: exactly one of the four."""
+    """The fate of a waiting run whose time has come: exactly one of these."""
 
     start: bool = False
     wait_in_queue: bool = False
+    wait: bool = False
+    supersede: bool = False
     skip: Reason | None = None
     cancel: Reason | None = None
 
 
-def plan_turn(status: str, run_id: str, *, overlap: str, occupancy: Occupancy, job_paused: bool) -> TurnPlan:
+def plan_turn(
+    status: str, run_id: str, *, is_owed: bool, overlap: str, occupancy: Occupancy, job_paused: bool
+) -> TurnPlan:
     """Decide about a queued or retrying run that is due.
 
-    A retrying run holds the job's place already. A queued one (a manual trigger, or a slot that waited) needs it free.
+    A retrying run holds the job's place already, unless it began while runs of the job were allowed to overlap: then
+    another may hold it, and the retry ends, or waits if it is owed (its node was lost). A queued run (a manual trigger,
+    or a slot that waited) needs the place free.
     """
     if job_paused:
         return TurnPlan(cancel=Reason.JOB_PAUSED)
-    if status == RunStatus.RETRYING or overlap == Overlap.ALLOW:
+    if overlap == Overlap.ALLOW:
         return TurnPlan(start=True)
+    if status == RunStatus.RETRYING:
+        if occupancy.active_run_id in (None, run_id):
+            return TurnPlan(start=True)
+        return TurnPlan(wait=True) if is_owed else TurnPlan(supersede=True)
     if occupancy.queued_run_id not in (None, run_id):
         return TurnPlan(skip=Reason.QUEUE_FULL if overlap == Overlap.QUEUE else Reason.OVERLAP)
     if occupancy.active_run_id in (None, run_id):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import NoReturn
 
@@ -90,6 +91,13 @@ def split_url(url: str) -> SplitUrl:
     port = _port(parts["port"])
     host, literal = _host(parts["host"])
     return SplitUrl(scheme=scheme, host=host, port=port, rest=match["rest"], literal=literal)
+
+
+@lru_cache(maxsize=65_536)
+def host_of(url: str) -> str:
+    """`host:port` of a URL that was checked: what a cap on requests in flight counts by."""
+    parts = URL(url)
+    return f"{parts.host}:{parts.port}"
 
 
 def _port(text: str | None) -> int | None:

@@ -13,6 +13,7 @@ class Started:
 
     run: Run
     definition: Definition | None
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,9 @@ COMPANY_ENOUGH = 40
 
 BATCH_BYTES_MAX = 8_388_608
 RETRY_SECONDS_MAX = 5.0
+BUSY_SECONDS = 0.05
+"""When all results of a batch wait for jobs that other transactions hold, the next look is this much later."""
+
 ALONE_ATTEMPTS_MAX = 3
 
 
@@ -89,10 +92,16 @@ class Finisher:
             if len(self._waiting) < COMPANY_ENOUGH:
                 await self._clock.sleep(LINGER_SECONDS)
             batch = self._take()
-            await self._record([result for result, _ in batch])
-            for _, future in batch:
-                if not future.done():
+            busy = await self._record([result for result, _ in batch])
+            for result, future in batch:
+                if result.run.id in busy:
+                    self._waiting.append((result, future))
+                elif not future.done():
                     future.set_result(None)
+            if busy:
+                self._arrived.set()  # nobody else may come
+            if len(busy) == len(batch):
+                await self._clock.sleep(BUSY_SECONDS)
 
     def _take(self) -> list[tuple[Result, asyncio.Future[None]]]:
         size = count = 0
@@ -107,8 +116,8 @@ class Finisher:
             self._arrived.clear()
         return batch
 
-    async def _record(self, results: list[Result]) -> None:
-        """Write until it is written, for as long as the ledger is away.
+    async def _record(self, results: list[Result]) -> set[str]:
+        """Write until it is written, for as long as the ledger is away; the runs whose job another transaction holds.
 
         A batch that fails for another reason is tried one by one; a result that cannot be written even alone is left
         to the sweep, which settles its run as lost. Nothing behind it waits for ever.
@@ -117,24 +126,22 @@ class Finisher:
         failures = 0
         while True:
             try:
-                await self._write(results)
-                return
+                return await self._write(results)
             except Unavailable as error:
+                self._metrics.ledger_unavailable.inc()
                 log.error("ledger_unavailable", results_waiting=len(self._waiting) + len(results), error=str(error))
             except Exception:
                 failures += 1
                 log.exception("results_not_recorded", results=len(results), attempt=failures)
                 if len(results) == 1 and failures == ALONE_ATTEMPTS_MAX:
-                    return
+                    return set()
             self._metrics.loop_errors.labels("finisher").inc()
             await self._clock.sleep(delay)
             delay = min(delay * 2, RETRY_SECONDS_MAX)
             if failures and len(results) > 1:
-                for result in results:
-                    await self._record([result])
-                return
+                return set().union(*[await self._record([result]) for result in results])
 
-    async def _write(self, results: list[Result]) -> None:
+    async def _write(self, results: list[Result]) -> set[str]:
         self._stop_point("before-finish")
         now = self._clock.now()
         begun = self._clock.monotonic()
@@ -142,11 +149,13 @@ class Finisher:
         self._metrics.transaction.labels("finish").observe(self._clock.monotonic() - begun)
         self._stop_point("after-finish")
         await self._publish(finished, results, now)
+        return finished.busy
 
     async def _publish(self, finished: Finished, results: list[Result], now: Instant) -> None:
         for status, count in Counter(finished.ended).items():
             self._metrics.runs.labels(status).inc(count)
-        for status, count in Counter(result.execution.status for result in results).items():
+        written = [result.execution.status for result in results if result.run.id not in finished.busy]
+        for status, count in Counter(written).items():
             self._metrics.executions.labels(status).inc(count)
         if finished.late:
             log.warning("late_results_kept", count=finished.late)

@@ -40,16 +40,21 @@ class Finished:
 
     put: dict[str, Instant] = field(default_factory=dict)
     ended: list[str] = field(default_factory=list)
+    busy: set[str] = field(default_factory=set)
+    """Runs that were left as they are because another transaction holds their job: to be tried again."""
+
     settled: int = 0
     late: int = 0
 
 
 def finish_batch(connection: Connection, results: Sequence[Result], *, now: Instant) -> Finished:
     """Record results, each with its run's next status, the job's counters and the place it frees."""
-    ending = _Ending(connection, [result.run.id for result in results], now)
+    ending = _Ending(connection, [result.run for result in results], now)
     late: list[Execution] = []
     for result in results:
         sent = result.run
+        if sent.id in ending.finished.busy:
+            continue
         run = ending.runs.get(sent.id)
         if run is None or run.status != RunStatus.RUNNING or run.attempt != sent.attempt:
             late.append(result.execution)
@@ -83,15 +88,17 @@ def take_over_batch(connection: Connection, session_ids: Sequence[str], *, now: 
 
     Each lost attempt gets its execution row, so that every request that may have been sent has one.
     """
-    lost = run_rows.lock_running_of_sessions(connection, session_ids, limit)
+    lost = run_rows.running_of_sessions(connection, session_ids, limit)
     return settle_lost_runs(connection, lost, now=now)
 
 
 def settle_lost_runs(connection: Connection, lost: Sequence[Run], *, now: Instant) -> Finished:
-    """Settle running runs whose outcome nobody will report."""
-    ending = _Ending(connection, [], now)
-    ending.adopt(lost)
-    for run in lost:
+    """Settle running runs whose outcome nobody will report, those of them that are still as they were read."""
+    ending = _Ending(connection, lost, now)
+    for seen in lost:
+        run = ending.runs.get(seen.id)
+        if run is None or (run.status, run.attempt, run.session_id) != (seen.status, seen.attempt, seen.session_id):
+            continue
         ending.executions.append(_lost_execution(run, now))
         ending.end(run, _lost_settler(now), 0)
     return ending.write()
@@ -124,25 +131,29 @@ def _lost_execution(run: Run, now: Instant) -> Execution:
     )
 
 
+def _claim_on_place(run: Run) -> tuple[bool, bool, Instant, str]:
+    """The order in which runs come by their job's place: nothing may start beside a running one, and no slot may
+    overtake one that is owed because its node was lost."""
+    return run.status != RunStatus.RUNNING, run.cause != Cause.NODE_LOST, run.scheduled_for, run.id
+
+
 class _Ending:
     """The rows of one finish transaction while they are being decided."""
 
-    def __init__(self, connection: Connection, run_ids: Sequence[str], now: Instant) -> None:
+    def __init__(self, connection: Connection, ending: Sequence[Run], now: Instant) -> None:
         self.finished = Finished()
         self.executions: list[Execution] = []
-        self.runs = run_rows.lock(connection, run_ids) if run_ids else {}
         self._connection = connection
         self._now = now
-        self._jobs: dict[str, EngineJob] = {}
-        self._seen: dict[str, Instant | None] = {}
+        job_ids = list(dict.fromkeys(run.job_id for run in ending))
+        self._jobs = job_rows.lock(connection, job_ids) if job_ids else {}
+        self._seen = {job_id: job.state.next_run_at for job_id, job in self._jobs.items()}
+        held = [run.id for run in ending if run.job_id in self._jobs]
+        self.runs = run_rows.of_ids(connection, held) if held else {}
+        if len(held) < len(ending):
+            self._find_busy(ending)
         self._changed: dict[str, EngineJob] = {}
         self._moved: list[tuple[Run, run_rows.Seen]] = []
-        self._lock_jobs(list(self.runs.values()))
-
-    def adopt(self, runs: Sequence[Run]) -> None:
-        """Work on runs that were locked elsewhere in this transaction."""
-        self.runs |= {run.id: run for run in runs}
-        self._lock_jobs(runs)
 
     def end(self, run: Run, settler: Callable[[Run, EngineJob], Verdict], duration_ms: float) -> None:
         """Move a running run on by its verdict."""
@@ -158,15 +169,14 @@ class _Ending:
         if run.status in FINAL:
             run.finished_at = self._now
             self._count(job, run, duration_ms)
-            self._free_place(job, run)
             self.finished.ended.append(run.status)
         else:
             run.cause = Cause.NODE_LOST if lost else Cause.RETRY
             run.redeliveries += lost
-            if lost and job.state.active_run_id == run.id:
-                job.state.active_since = self._now  # slots that came due meanwhile wait for it
+        if job.state.active_run_id == run.id:
+            self._pass_place_on(job, run)
         if run.retry_at is not None:
-            self.finished.put[run_member(run.id)] = run.retry_at
+            self.finished.put[run_member(run.team_id, run.id)] = run.retry_at
         self._moved.append((run, seen))
         self._changed[job.id] = job
 
@@ -182,12 +192,10 @@ class _Ending:
             execution_rows.insert(self._connection, self.executions)
         return self.finished
 
-    def _lock_jobs(self, runs: Sequence[Run]) -> None:
-        wanted = [job_id for job_id in dict.fromkeys(run.job_id for run in runs) if job_id not in self._jobs]
-        if wanted:
-            found = job_rows.lock(self._connection, wanted)
-            self._jobs |= found
-            self._seen |= {job_id: job.state.next_run_at for job_id, job in found.items()}
+    def _find_busy(self, ending: Sequence[Run]) -> None:
+        missed = [run for run in ending if run.job_id not in self._jobs]
+        existing = job_rows.existing(self._connection, [run.job_id for run in missed])
+        self.finished.busy = {run.id for run in missed if run.job_id in existing}
 
     def _count(self, job: EngineJob, run: Run, duration_ms: float) -> None:
         state = job.state
@@ -200,9 +208,24 @@ class _Ending:
         state.duration_ms_total += duration_ms
         state.last_run = LastRun(run.id, run.status, run.scheduled_for, self._now)
 
-    def _free_place(self, job: EngineJob, run: Run) -> None:
-        if job.state.active_run_id == run.id:
-            job.state.active_run_id = job.state.active_since = None
+    def _pass_place_on(self, job: EngineJob, run: Run) -> None:
+        """Who holds the place of a job once this run holds it no more, or waits in it for its next attempt."""
+        state = job.state
+        holder = run if run.status not in FINAL else None
+        if state.crowded:
+            waiting = self._under_way(job)
+            holder = min(waiting, key=_claim_on_place, default=None)
+            state.crowded = int(len(waiting) > 1)
+        if holder is None:
+            state.active_run_id = state.active_since = None
+        elif holder is not run or run.cause == Cause.NODE_LOST:
+            state.active_run_id = holder.id
+            state.active_since = self._now  # slots that came due meanwhile wait for it
+
+    def _under_way(self, job: EngineJob) -> list[Run]:
+        """Runs that began before an edit forbade overlapping, as this transaction leaves them."""
+        begun = run_rows.open_of_job(self._connection, job.id, [RunStatus.RUNNING, RunStatus.RETRYING])
+        return [run for run in (self.runs.get(run.id, run) for run in begun) if run.status not in FINAL]
 
     def _call_next(self, job: EngineJob) -> None:
         """Once a job's place is free: wake the run that waited for it, and look at slots that did."""
@@ -212,12 +235,12 @@ class _Ending:
         if state.queued_run_id is not None:
             self._wake(state.queued_run_id)
         if state.next_run_at is not None and state.next_run_at <= self._now:
-            self.finished.put[job_member(job.id)] = state.next_run_at
+            self.finished.put[job_member(job.team_id, job.id)] = state.next_run_at
 
     def _wake(self, run_id: str) -> None:
-        run = self.runs.get(run_id) or run_rows.lock(self._connection, [run_id]).get(run_id)
+        run = self.runs.get(run_id) or run_rows.of_ids(self._connection, [run_id]).get(run_id)
         if run is None or run.status != RunStatus.QUEUED or run.retry_at is not None:
             return
         run.retry_at = self._now
         self._moved.append((run, run_rows.seen(run)))
-        self.finished.put[run_member(run.id)] = self._now
+        self.finished.put[run_member(run.team_id, run.id)] = self._now

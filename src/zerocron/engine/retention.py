@@ -6,6 +6,8 @@ jobs a slice a tick, in small transactions, so that it never holds the ledger fo
 
 from __future__ import annotations
 
+from functools import partial
+
 from sqlalchemy import Connection
 
 from zerocron.clock import Clock
@@ -40,23 +42,22 @@ class Retention:
         now = self._clock.now()
         after = self._after_job_id
         job_ids = await self._ledger.read(lambda connection: job_rows.ids_page(connection, after, JOBS_PER_TICK))
-        for job_id in job_ids:
-            await self._shorten(job_id, now)
+        if job_ids:
+            await self._shorten(job_ids, now)
         self._after_job_id = job_ids[-1] if len(job_ids) == JOBS_PER_TICK else ""
         if not self._after_job_id:
             await self._ledger.write(lambda connection: _forget_small_things(connection, now))
         return TICK_SECONDS
 
-    async def _shorten(self, job_id: str, now: Instant) -> None:
-        before = now - self._days * DAY_MS
-        kept = await self._ledger.read(lambda connection: run_rows.oldest_kept(connection, job_id, self._runs_per_job))
-        if kept is not None:
-            before = max(before, kept)
-        oldest = await self._ledger.read(lambda connection: run_rows.oldest(connection, job_id))
-        while oldest is not None and oldest < before:
-            removed = await self._ledger.write(lambda connection: _remove(connection, job_id, before))
-            if removed < RUNS_PER_TRANSACTION:
-                break
+    async def _shorten(self, job_ids: list[str], now: Instant) -> None:
+        by_age = now - self._days * DAY_MS
+        for job_id, oldest, kept in await self._ledger.read(
+            lambda connection: run_rows.oldest_of_jobs(connection, job_ids, self._runs_per_job)
+        ):
+            before = by_age if kept is None else max(by_age, kept)
+            while oldest is not None and oldest < before:
+                if await self._ledger.write(partial(_remove, job_id=job_id, before=before)) < RUNS_PER_TRANSACTION:
+                    break
 
 
 def _remove(connection: Connection, job_id: str, before: Instant) -> int:
@@ -68,4 +69,4 @@ def _remove(connection: Connection, job_id: str, before: Instant) -> int:
 
 def _forget_small_things(connection: Connection, now: Instant) -> None:
     key_rows.forget_idempotent(connection, now - IDEMPOTENCY_MS)
-    session_rows.delete_ended_before(connection, now - SESSIONS_MS)
+    session_rows.delete_settled_before(connection, now - SESSIONS_MS)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
@@ -105,6 +106,18 @@ class Loop:
                 await self._clock.sleep(seconds)
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much at once, how early, and how long kept. Of in-flight requests 0 means: as the executor sees fit."""
+
+    in_flight_max: int
+    team_in_flight_max: int = 0
+    host_in_flight_max: int = 0
+    early_ms: int = 0
+    history_days: int = 90
+    history_runs_per_job: int = 100_000
+
+
 class Engine:
     """Everything that happens because time passed."""
 
@@ -115,17 +128,12 @@ class Engine:
         timetable: Timetable,
         clock: Clock,
         metrics: Metrics,
+        session: Session,
         send: Send,
-        node: str,
-        version: str,
-        in_flight_max: int,
-        history_days: int,
-        history_runs_per_job: int,
+        bounds: Bounds,
         stop_point: StopPoint = lambda _name: None,
     ) -> None:
-        self.session = Session(
-            ledger=ledger, timetable=timetable, clock=clock, metrics=metrics, node=node, version=version
-        )
+        self.session = session
         self._finisher = Finisher(
             ledger=ledger, timetable=timetable, clock=clock, metrics=metrics, stop_point=stop_point
         )
@@ -135,16 +143,10 @@ class Engine:
             settle=self._finisher.settle,
             clock=clock,
             metrics=metrics,
-            capacity=in_flight_max,
-        )
-        self.scheduler = Scheduler(
-            ledger=ledger,
-            timetable=timetable,
-            clock=clock,
-            session=self.session,
-            executor=self.executor,
-            metrics=metrics,
-            stop_point=stop_point,
+            capacity=bounds.in_flight_max,
+            team_max=bounds.team_in_flight_max,
+            host_max=bounds.host_in_flight_max,
+            permit=self.session.permits,
         )
         self.sweep = Sweep(
             ledger=ledger,
@@ -154,13 +156,26 @@ class Engine:
             executor=self.executor,
             metrics=metrics,
         )
-        self.retention = Retention(ledger=ledger, clock=clock, days=history_days, runs_per_job=history_runs_per_job)
+        self.scheduler = Scheduler(
+            ledger=ledger,
+            timetable=timetable,
+            clock=clock,
+            session=self.session,
+            executor=self.executor,
+            metrics=metrics,
+            stop_point=stop_point,
+            early_ms=bounds.early_ms,
+            index_is_sound=lambda: self.sweep.index_is_sound,
+        )
+        self.retention = Retention(
+            ledger=ledger, clock=clock, days=bounds.history_days, runs_per_job=bounds.history_runs_per_job
+        )
         self._claiming = Loop(
             "scheduler", self.scheduler.tick, clock=clock, metrics=metrics, pause=self.scheduler.pause
         )
         self._keeping = [
             Loop("sweep", self.sweep.tick, clock=clock, metrics=metrics),
-            Loop("session", self.session.renew, clock=clock, metrics=metrics),
+            Loop("session", self.session.tick, clock=clock, metrics=metrics),
             Loop("retention", self.retention.tick, clock=clock, metrics=metrics),
         ]
         self._ledger = ledger

@@ -1,25 +1,30 @@
 """Turns due members into committed runs, and wakes for the next one.
 
 Owns the claim and the wait between claims. One tick claims what there is room for and starts it in one transaction;
-between ticks it sleeps until the next due instant, and less when an earlier member is put or a place becomes free. Must
-never let one bad member stop the others: it is set aside and the rest of its batch goes on.
+between ticks it sleeps until the next due instant, and less when an earlier member is put or a place becomes free.
+While the timetable is away it claims straight from the ledger. Must never let one bad member stop the others: it is set
+aside for a moment and the rest of its batch goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
 
 import structlog
+from sqlalchemy import Connection
 
 from zerocron.clock import Clock
-from zerocron.core.errors import Unavailable
-from zerocron.core.model import Instant
+from zerocron.core.errors import Unavailable, Unclear
+from zerocron.core.model import Instant, RunStatus
 from zerocron.engine.executor import Executor
 from zerocron.engine.sessions import Session
-from zerocron.engine.starting import StartedBatch, StopPoint, start_batch
+from zerocron.engine.starting import SessionEnded, StartedBatch, StopPoint, start_batch
 from zerocron.metrics import Metrics
+from zerocron.storage.ledger import jobs as job_rows
+from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger.database import Ledger
-from zerocron.storage.timetable.contract import CLAIM_LIMIT_MAX, HIDE_MS, Timetable
+from zerocron.storage.timetable.contract import CLAIM_LIMIT_MAX, Claim, Timetable, job_member, run_member
 from zerocron.storage.timetable.horizon import put_near
 
 log = structlog.get_logger(__name__)
@@ -31,6 +36,19 @@ thousand a second it halves the work for a millisecond of lateness."""
 
 IDLE_SECONDS_MAX = 1.0
 """The longest sleep: a clock that was set, or an index another process changed, is noticed after it."""
+
+DIRECT_CANDIDATES = 1_000
+"""Of so many due members a claim made straight from the ledger takes some at random: nodes that do so at the same time
+seldom meet."""
+
+DIRECT_SECONDS = 0.25
+"""How often the ledger is asked while the timetable is away."""
+
+LOOK_UP_SECONDS = 0.5
+SET_ASIDE_MS = 250
+SET_ASIDE_MS_MAX = 10_000
+SET_ASIDE_MAX = 10_000
+"""A member that cannot be started comes back after this long, then after twice as long, and so on."""
 
 
 class Scheduler:
@@ -46,6 +64,8 @@ class Scheduler:
         executor: Executor,
         metrics: Metrics,
         stop_point: StopPoint,
+        early_ms: int = 0,
+        index_is_sound: Callable[[], bool] = lambda: True,
     ) -> None:
         self._ledger = ledger
         self._timetable = timetable
@@ -54,26 +74,43 @@ class Scheduler:
         self._executor = executor
         self._metrics = metrics
         self._stop_point = stop_point
+        self._early_ms = early_ms
+        self._index_is_sound = index_is_sound
+        self._is_direct = False
+        self._set_aside: dict[str, tuple[int, Instant]] = {}  # member: failures, and when it is tried again
+        self._random = random.Random(session.id)
 
     async def tick(self) -> float:
         """Start what is due; returns how many seconds nothing will be."""
         self._timetable.earlier.clear()  # before every way out: left set, it would end each pause at once
         if not self._session.is_valid():
             return IDLE_SECONDS_MAX  # a node that may have been given up starts nothing
-        free = self._executor.free
-        if free <= 0:
+        full_teams, team_room = self._executor.team_room()
+        limit = min(self._executor.free, team_room, CLAIM_LIMIT_MAX)
+        if limit <= 0:
             self._executor.freed.clear()
             await self._clock.wait(self._executor.freed, IDLE_SECONDS_MAX)
             return 0
-        now = self._clock.now()
-        claim = await self._timetable.claim(now, min(free, CLAIM_LIMIT_MAX))
+        claim = await self._claim(limit, full_teams)
         if claim.members:
             self._stop_point("claimed")
-            await self._start(claim.members)
+            started = await self._start(claim.members)
+            if self._works_from_the_ledger and not started:
+                return DIRECT_SECONDS
             return 0 if len(claim.members) >= FULL_BATCH else COMPANY_SECONDS
+        if full_teams:
+            self._metrics.deferred.labels("team").inc()
+            self._executor.freed.clear()
+            await self._clock.wait(self._executor.freed, DIRECT_SECONDS)
+            return 0
+        idle_seconds = DIRECT_SECONDS if self._works_from_the_ledger else IDLE_SECONDS_MAX
         if claim.next_due is None:
-            return IDLE_SECONDS_MAX
-        return min((claim.next_due - self._clock.now()) / 1000, IDLE_SECONDS_MAX)
+            return idle_seconds
+        return min((claim.next_due - self._early_ms - self._clock.now()) / 1000, idle_seconds)
+
+    @property
+    def _works_from_the_ledger(self) -> bool:
+        return self._is_direct or not self._index_is_sound()
 
     async def pause(self, seconds: float) -> None:
         """Sleep between ticks, unless an earlier member is put."""
@@ -82,42 +119,158 @@ class Scheduler:
         elif seconds > 0:
             await self._clock.wait(self._timetable.earlier, seconds)
 
-    async def _start(self, members: Sequence[str]) -> None:
+    async def _claim(self, limit: int, full_teams: Sequence[str]) -> Claim:
+        now = self._clock.now()
         try:
-            await self._start_together(members)
+            claim = await self._timetable.claim(now + self._early_ms, limit, without=full_teams)
+        except Unavailable as error:
+            if not self._is_direct:
+                log.error("timetable_away", error=str(error), hint="Work goes on straight from the ledger.")
+            self._is_direct = True
+            self._metrics.timetable_up.set(0)
+            return await self._claim_from_ledger(now, limit, full_teams)
+        if self._is_direct:
+            log.info("timetable_back")
+        self._is_direct = False
+        self._metrics.timetable_up.set(1)
+        if not claim.members and not self._index_is_sound():
+            return await self._claim_from_ledger(now, limit, full_teams)
+        return claim
+
+    async def _claim_from_ledger(self, now: Instant, limit: int, full_teams: Sequence[str]) -> Claim:
+        """What is due by the ledger. Nobody else is kept from it: the start transaction finds out who is first."""
+        self._metrics.direct_claims.inc()
+
+        def due(connection: Connection) -> dict[str, Instant]:
+            jobs = job_rows.overdue(connection, before=now + 1, limit=DIRECT_CANDIDATES)
+            runs = run_rows.due(connection, until=now, limit=DIRECT_CANDIDATES)
+            return {job_member(due.team_id, due.id): due.at for due in jobs if due.team_id not in full_teams} | {
+                run_member(due.team_id, due.id): due.at for due in runs if due.team_id not in full_teams
+            }
+
+        found = await self._ledger.read(due)
+        members = [member for member in found if self._is_not_set_aside(member, now)]
+        return Claim(self._random.sample(members, min(limit, len(members))), None)
+
+    def _is_not_set_aside(self, member: str, now: Instant) -> bool:
+        _, until = self._set_aside.get(member, (0, 0))
+        return until <= now
+
+    async def _start(self, members: Sequence[str]) -> int:
+        """Start them in one transaction, or one by one if that fails; how many runs were started or slots skipped."""
+        try:
+            return await self._start_together(members)
         except Unavailable:
             # They would come back by themselves, but only after the hiding time, and then count as missed.
+            self._metrics.ledger_unavailable.inc()
+            self._executor.ledger_took(float("inf"))
             await self._timetable.put(dict.fromkeys(members, self._clock.now()))
             raise
+        except SessionEnded as ended:
+            log.error("start_refused", members=len(members), reason="another node has ended this node's session")
+            self._session.lose(ended.session_id)
+            await self._timetable.put(dict.fromkeys(members, self._clock.now()))
+            return 0
         except Exception:
             if len(members) == 1:
-                self._set_aside(members[0])
-                return
+                await self._put_aside(members[0])
+                return 0
             log.exception("batch_start_failed", members=len(members))
-            for member in members:
-                await self._start([member])
+            return await self._start_one_by_one(members)
 
-    async def _start_together(self, members: Sequence[str]) -> None:
+    async def _start_one_by_one(self, members: Sequence[str]) -> int:
+        count = 0
+        for done, member in enumerate(members):
+            try:
+                count += await self._start([member])
+            except Unavailable:
+                await self._timetable.put(dict.fromkeys(members[done + 1 :], self._clock.now()))
+                raise
+        return count
+
+    async def _start_together(self, members: Sequence[str]) -> int:
         now = self._clock.now()
         session_id, stop_point = self._session.id, self._stop_point
         begun = self._clock.monotonic()
-        started = await self._ledger.write(
-            lambda connection: start_batch(connection, members, now=now, session_id=session_id, stop_point=stop_point)
-        )
-        self._metrics.transaction.labels("start").observe(self._clock.monotonic() - begun)
-        self._stop_point("started")
-        for run in started.runs:
-            self._executor.launch(run)
+        decided: list[StartedBatch] = []
+
+        def transaction(connection: Connection) -> StartedBatch:
+            batch = start_batch(
+                connection,
+                members,
+                now=now,
+                session_id=session_id,
+                early_ms=self._early_ms,
+                host_room=self._executor.host_room,
+                stop_point=stop_point,
+            )
+            decided.append(batch)
+            self._executor.expected = batch.runs
+            return batch
+
+        try:
+            try:
+                started = await self._ledger.write(transaction)
+            except Unclear:
+                if not decided or not await self._was_committed(decided[-1], session_id):
+                    raise
+                started = decided[-1]
+            seconds = self._clock.monotonic() - begun
+            self._metrics.transaction.labels("start").observe(seconds)
+            self._executor.ledger_took(seconds)
+            self._stop_point("started")
+            for run in started.runs:
+                self._executor.launch(run)
+        finally:
+            self._executor.expected = ()
+        if self._set_aside:
+            for member in members:
+                self._set_aside.pop(member, None)
         await self._publish(started, now)
+        return len(started.runs) + started.skipped
+
+    async def _was_committed(self, batch: StartedBatch, session_id: str) -> bool:
+        """Look a start transaction up whose answer was lost, as soon as the ledger answers again."""
+        if not batch.runs:
+            return False  # it sent nobody on the way; doing it again finds the cursors moved
+        run = batch.runs[0].run
+
+        def look(connection: Connection) -> bool:
+            job_rows.wait_for(connection, run.job_id)  # the commit may still be under way
+            found = run_rows.of_ids(connection, [run.id]).get(run.id)
+            return (
+                found is not None
+                and found.status == RunStatus.RUNNING
+                and (found.session_id, found.attempt) == (session_id, run.attempt)
+            )
+
+        while self._session.id == session_id:
+            try:
+                committed = await self._ledger.write(look)
+            except Unavailable:
+                await self._clock.sleep(LOOK_UP_SECONDS)
+            else:
+                log.warning("unclear_start_looked_up", runs=len(batch.runs), committed=committed)
+                return committed
+        return False
 
     async def _publish(self, started: StartedBatch, now: Instant) -> None:
         if started.skipped:
             self._metrics.runs.labels("skipped").inc(started.skipped)
+        if started.deferred:
+            self._metrics.deferred.labels("host").inc(started.deferred)
         if started.drop:
             await self._timetable.drop(started.drop)
         await put_near(self._timetable, started.put, now)
 
-    def _set_aside(self, member: str) -> None:
-        """Leave it hidden by its claim: it is tried again when that ends, and nothing waits for it meanwhile."""
-        log.exception("member_set_aside", member=member, again_in_seconds=HIDE_MS // 1000)
+    async def _put_aside(self, member: str) -> None:
+        """Try it again soon, and then ever later; nothing waits for it meanwhile."""
+        failures, _ = self._set_aside.pop(member, (0, 0))
+        delay_ms = min(SET_ASIDE_MS * 2 ** min(failures, 10), SET_ASIDE_MS_MAX)
+        log.exception("member_set_aside", member=member, failures=failures + 1, again_in_seconds=delay_ms / 1000)
         self._metrics.loop_errors.labels("scheduler").inc()
+        until = self._clock.now() + delay_ms
+        self._set_aside[member] = (failures + 1, until)
+        if len(self._set_aside) > SET_ASIDE_MAX:
+            del self._set_aside[next(iter(self._set_aside))]
+        await self._timetable.put({member: until})

@@ -6,6 +6,7 @@ three statements. Must never send anything and never touch the timetable; it say
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -28,15 +29,34 @@ from zerocron.core.model import (
     skipped_run,
 )
 from zerocron.core.planning import Occupancy, Skip, plan_slots, plan_turn
+from zerocron.core.requests import host_of
 from zerocron.core.schedule import Schedule
 from zerocron.engine.attempt import Started
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
+from zerocron.storage.ledger import sessions as session_rows
 from zerocron.storage.timetable.contract import job_member, run_member, split_member
+
+BUSY_MS = 50
+"""A job that another transaction holds is looked at again after this: it is being settled, started or edited."""
+
+PLACE_TAKEN_MS = 1_000
+"""How often a run that is owed looks again whether the job's place is free."""
+
+HOST_BUSY_MS = 250
+"""How often a member looks again whether its host takes another request."""
 
 
 class LostRace(Exception):
     """Another writer changed a row between reading and writing it; nothing was written."""
+
+
+class SessionEnded(Exception):
+    """Another node gave this session up: it must start nothing more; nothing was written."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(session_id)
+        self.session_id = session_id
 
 
 @dataclass(slots=True)
@@ -47,6 +67,13 @@ class StartedBatch:
     put: dict[str, Instant] = field(default_factory=dict)
     drop: list[str] = field(default_factory=list)
     skipped: int = 0
+    deferred: int = 0
+
+
+class HostRoom(Protocol):
+    """How many more requests a host takes, by the URL; None when there is no cap."""
+
+    def __call__(self, url: str) -> int | None: ...
 
 
 class StopPoint(Protocol):
@@ -61,22 +88,46 @@ def start_batch(
     *,
     now: Instant,
     session_id: str,
+    early_ms: int = 0,
+    host_room: HostRoom = lambda _url: None,
     stop_point: StopPoint = lambda _name: None,
 ) -> StartedBatch:
-    """Decide and record the fate of due members. Raises LostRace when a guard refused; nothing is written then."""
-    by_kind: dict[str, list[str]] = {"j": [], "r": [], "": []}
+    """Decide and record the fate of due members; nothing is written when this raises.
+
+    What will be due within `early_ms` and has its place free is started now and sent when it is due: the transaction
+    costs no lateness. Everything else is decided when its time has come.
+
+    Raises LostRace when a guard refused, and SessionEnded when the session is over.
+    """
+    if not session_rows.hold(connection, session_id):
+        raise SessionEnded(session_id)
+    job_members: dict[str, str] = {}
+    run_members: dict[str, str] = {}
+    strangers: list[str] = []
     for member in members:
-        kind, identity = split_member(member)
-        by_kind[kind].append(identity)
-    waiting = run_rows.lock(connection, by_kind["r"]) if by_kind["r"] else {}
-    job_ids = list(dict.fromkeys([*by_kind["j"], *(run.job_id for run in waiting.values())]))
+        parts = split_member(member)
+        if parts is None:
+            strangers.append(member)
+        else:
+            (job_members if parts.kind == "j" else run_members)[parts.id] = member
+    # Which job a run belongs to never changes; what else was read of it before the job is held may.
+    waiting = run_rows.of_ids(connection, list(run_members)) if run_members else {}
+    job_ids = list(dict.fromkeys([*job_members, *(run.job_id for run in waiting.values())]))
     jobs = job_rows.lock(connection, job_ids, to_start=True) if job_ids else {}
-    batch = _Batch(connection, jobs, now, session_id)
-    batch.result.drop.extend(by_kind[""])
-    for run_id in by_kind["r"]:
-        batch.take_turn(run_id, waiting.get(run_id))
-    for job_id in by_kind["j"]:
-        batch.take_slots(job_id)
+    missing = [job_id for job_id in job_ids if job_id not in jobs]
+    busy = job_rows.existing(connection, missing) if missing else set()
+    batch = _Batch(connection, jobs, now, early_ms, session_id, host_room, wanted_runs=list(waiting))
+    batch.result.drop.extend(strangers)
+    for run_id, member in run_members.items():
+        if run_id in waiting and waiting[run_id].job_id in busy:
+            batch.result.put[member] = now + BUSY_MS
+        else:
+            batch.take_turn(run_id, member)
+    for job_id, member in job_members.items():
+        if job_id in busy:
+            batch.result.put[member] = now + BUSY_MS
+        else:
+            batch.take_slots(job_id, member)
     batch.write(stop_point)
     return batch.result
 
@@ -90,38 +141,51 @@ def _schedule_of(job: EngineJob) -> Schedule:
 class _Batch:
     """The rows of one start transaction while they are being decided."""
 
-    def __init__(self, connection: Connection, jobs: dict[str, EngineJob], now: Instant, session_id: str) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        jobs: dict[str, EngineJob],
+        now: Instant,
+        early_ms: int,
+        session_id: str,
+        host_room: HostRoom,
+        wanted_runs: list[str],
+    ) -> None:
         self.result = StartedBatch()
         self._connection = connection
         self._jobs = jobs
         self._now = now
+        self._early_ms = early_ms
         self._session_id = session_id
+        self._host_room = host_room
+        self._taken: Counter[str] = Counter()
         self._seen = {job_id: job.state.next_run_at for job_id, job in jobs.items()}
         self._changed: dict[str, EngineJob] = {}
         self._new: list[Run] = []
         self._moved: list[tuple[Run, run_rows.Seen]] = []
-        self._active = self._load_active()
+        self._runs = self._load_runs(wanted_runs)
 
-    def _load_active(self) -> dict[str, Run]:
-        wanted = [
+    def _load_runs(self, wanted: list[str]) -> dict[str, Run]:
+        """The wanted runs, and those that hold the place of a job, as they are now that the jobs are held."""
+        holders = [
             job.state.active_run_id for job in self._jobs.values() if job.state.active_run_id and self._exclusive(job)
         ]
-        return run_rows.lock(self._connection, wanted) if wanted else {}
+        wanted = [*wanted, *holders]
+        return run_rows.of_ids(self._connection, wanted) if wanted else {}
 
     @staticmethod
     def _exclusive(job: EngineJob) -> bool:
         return job.overlap != Overlap.ALLOW
 
-    def take_slots(self, job_id: str) -> None:
+    def take_slots(self, job_id: str, member: str) -> None:
         """Decide about a job's due slots."""
         job = self._jobs.get(job_id)
-        member = job_member(job_id)
         if job is None or job.status != JobStatus.ACTIVE or job.state.next_run_at is None:
             self.result.drop.append(member)
             return
         due = job.state.next_run_at
-        if due > self._now:
-            self.result.put[member] = due
+        if due > self._now and not self._may_start_early(job, due):
+            self.result.put[member] = self._later(due)
             return
         plan = plan_slots(
             _schedule_of(job),
@@ -130,10 +194,12 @@ class _Batch:
             catchup=job.catchup,
             catchup_window_ms=job.catchup_window_seconds * 1000,
             occupancy=self._occupancy(job),
-            now=self._now,
+            now=max(self._now, due),
         )
         if plan.waits:
             self.result.drop.append(member)
+            return
+        if plan.start is not None and not self._host_takes_one(job, member):
             return
         for skip in plan.skips:
             self._skip_slots(job, skip)
@@ -147,34 +213,71 @@ class _Batch:
             self._new.append(queued)
         self._move_cursor(job, plan.next_run_at)
 
-    def take_turn(self, run_id: str, run: Run | None) -> None:
+    def take_turn(self, run_id: str, member: str) -> None:
         """Decide about a waiting run whose time has come."""
-        member = run_member(run_id)
+        run = self._runs.get(run_id)
         job = self._jobs.get(run.job_id) if run is not None else None
         if run is None or job is None or run.status not in WAITING or run.retry_at is None:
             self.result.drop.append(member)
             return
         if run.retry_at > self._now:
-            self.result.put[member] = run.retry_at
+            self.result.put[member] = self._later(run.retry_at)
             return
         if self._slot_comes_first(job, run):
-            self.take_slots(job.id)
+            self.take_slots(job.id, job_member(job.team_id, job.id))
             if job.state.active_run_id != run.id:
                 return
-        stopped = job.status in (JobStatus.PAUSED, JobStatus.DELETED)
-        plan = plan_turn(run.status, run.id, overlap=job.overlap, occupancy=self._occupancy(job), job_paused=stopped)
+        plan = plan_turn(
+            run.status,
+            run.id,
+            is_owed=run.cause == Cause.NODE_LOST,
+            overlap=job.overlap,
+            occupancy=self._occupancy(job),
+            job_paused=job.status in (JobStatus.PAUSED, JobStatus.DELETED),
+        )
+        if plan.start and not self._host_takes_one(job, member):
+            return
         seen = run_rows.seen(run)
         run.retry_at = None
         if plan.start:
             self._start_waiting(job, run)
         elif plan.wait_in_queue:
             job.state.queued_run_id = run.id
+        elif plan.wait:
+            run.retry_at = self._now + PLACE_TAKEN_MS
+        elif plan.supersede:
+            self._end_superseded(job, run)
         else:
             cancel = Reason.JOB_DELETED if job.status == JobStatus.DELETED else plan.cancel
             self._end_waiting(job, run, plan.skip or cancel, cancelled=plan.cancel is not None)
         self._moved.append((run, seen))
         self._changed[job.id] = job
-        self.result.drop.append(member)
+        if run.retry_at is None:
+            self.result.drop.append(member)
+        else:
+            self.result.put[member] = run.retry_at
+
+    def _may_start_early(self, job: EngineJob, due: Instant) -> bool:
+        if due > self._now + self._early_ms:
+            return False
+        return not self._exclusive(job) or (job.state.active_run_id is None and job.state.queued_run_id is None)
+
+    def _later(self, due: Instant) -> Instant:
+        """When to look again at what is not due yet: a claim takes members up to `early_ms` before their instant."""
+        return due if due > self._now + self._early_ms else due + self._early_ms
+
+    def _host_takes_one(self, job: EngineJob, member: str) -> bool:
+        """Whether one more request may go to the job's host now; the member comes back later if not."""
+        room = self._host_room(job.url)
+        if room is None:
+            return True
+        host = host_of(job.url)
+        if self._taken[host] >= room:
+            self.result.put[member] = self._now + HOST_BUSY_MS
+            self.result.deferred += 1
+            return False
+        self._taken[host] += 1
+        return True
 
     def _slot_comes_first(self, job: EngineJob, run: Run) -> bool:
         """A late node may find a retry and the next slot due together: the retry must not consume it (promise 9)."""
@@ -195,9 +298,9 @@ class _Batch:
 
     def _occupancy(self, job: EngineJob) -> Occupancy:
         state = job.state
-        active = self._active.get(state.active_run_id) if state.active_run_id else None
+        active = self._runs.get(state.active_run_id) if state.active_run_id else None
         return Occupancy(
-            active_run_id=state.active_run_id,
+            active_run_id=active.id if active else None,  # a holder that does not exist holds nothing
             active_status=active.status if active else None,
             active_is_owed=active is not None and active.status in WAITING and active.cause == Cause.NODE_LOST,
             active_since=state.active_since,
@@ -221,40 +324,48 @@ class _Batch:
         run = self._new_run(job, slot, RunStatus.RUNNING)
         self._mark_started(job, run)
         self._new.append(run)
-        self.result.runs.append(Started(run, job.definition))
+        self.result.runs.append(Started(run, job.definition, host_of(job.url)))
 
     def _start_waiting(self, job: EngineJob, run: Run) -> None:
         run.status = advance(run.status, Event.START)
         self._mark_started(job, run)
         if job.state.queued_run_id == run.id:
             job.state.queued_run_id = None
-        self.result.runs.append(Started(run, job.definition if run.job_version == job.version else None))
+        definition = job.definition if run.job_version == job.version else None
+        self.result.runs.append(Started(run, definition, host_of(job.url)))
 
     def _mark_started(self, job: EngineJob, run: Run) -> None:
+        begins_at = max(self._now, run.scheduled_for)
         run.attempt += 1
         run.session_id = self._session_id
-        run.attempt_started_at = self._now
-        run.started_at = run.started_at or self._now
+        run.attempt_started_at = begins_at
+        run.started_at = run.started_at or begins_at
         if self._exclusive(job):
             if job.state.active_run_id != run.id or run.cause == Cause.NODE_LOST:
-                job.state.active_since = self._now  # slots that are due by now were so before it ran: they wait for it
+                job.state.active_since = begins_at  # slots that are due by then were so before it ran: they wait for it
             job.state.active_run_id = run.id
-            self._active[run.id] = run
+            self._runs[run.id] = run
+        elif begins_at > self._now:
+            job.state.active_since = begins_at  # who pauses or edits the job waits until then
 
     def _supersede(self, job: EngineJob) -> None:
-        run = self._active[job.state.active_run_id or ""]
+        run = self._runs[job.state.active_run_id or ""]
         seen = run_rows.seen(run)
+        run.retry_at = None
+        self._end_superseded(job, run)
+        self._moved.append((run, seen))
+        self.result.drop.append(run_member(run.team_id, run.id))
+
+    def _end_superseded(self, job: EngineJob, run: Run) -> None:
         run.status = advance(run.status, Event.SUPERSEDE)
         run.reason = Reason.SUPERSEDED
-        run.retry_at = None
         run.finished_at = self._now
-        self._moved.append((run, seen))
-        self.result.drop.append(run_member(run.id))
         state = job.state
         state.failed += 1
         state.consecutive_failures += 1
         state.last_run = LastRun(run.id, run.status, run.scheduled_for, self._now)
-        state.active_run_id = state.active_since = None
+        if state.active_run_id == run.id:
+            state.active_run_id = state.active_since = None
 
     def _end_waiting(self, job: EngineJob, run: Run, reason: Reason | None, *, cancelled: bool) -> None:
         run.status = advance(run.status, Event.CANCEL if cancelled else Event.SKIP)
@@ -278,7 +389,7 @@ class _Batch:
         job.state.next_run_at = next_run_at
         if next_run_at is None:
             job.status = JobStatus.COMPLETED
-            self.result.drop.append(job_member(job.id))
+            self.result.drop.append(job_member(job.team_id, job.id))
         else:
-            self.result.put[job_member(job.id)] = next_run_at
+            self.result.put[job_member(job.team_id, job.id)] = next_run_at
         self._changed[job.id] = job

@@ -1,16 +1,18 @@
 """Repairs the timetable from the ledger, always.
 
-Owns the comparison of the index with the truth. At start and then every 2 s it puts back what is overdue and missing;
-every 15 s it brings what will be due within the horizon. It never decides about a run: an overdue member that is put
-back goes the same way as every other.
+Owns the comparison of the index with the truth. At start and then every 2 s the node on duty puts back what is overdue
+and missing; every 15 s it brings what will be due within the horizon; and when the index was lost, one node loads it
+anew, slice by slice. It never decides about a run: an overdue member that is put back goes the same way as every other.
 """
 
 from __future__ import annotations
 
 import structlog
+from sqlalchemy import Connection
 
 from zerocron.clock import Clock
-from zerocron.core.model import Instant
+from zerocron.core.errors import Unavailable
+from zerocron.core.model import Due, Instant
 from zerocron.engine.executor import Executor
 from zerocron.engine.sessions import Session
 from zerocron.metrics import Metrics
@@ -25,6 +27,9 @@ log = structlog.get_logger(__name__)
 SWEEP_SECONDS = 2.0
 LOAD_MS = 15_000
 OVERDUE_MS = 2_000
+DUTY_SECONDS = 6.0
+"""A node on duty that falls silent is replaced after this."""
+
 PAGE = 2_000
 OVERDUE_MAX = 10_000
 
@@ -50,10 +55,43 @@ class Sweep:
         self._metrics = metrics
         self._loaded_at: Instant | None = None
         self._loaded_until: Instant | None = None
+        self._settled_at: Instant | None = None
+        self._timetable_is_away = False
+        self._is_rebuilding = False
 
     async def tick(self) -> float:
         """Repair once; returns the seconds until the next time."""
         now = self._clock.now()
+        if self._settled_at is None or abs(now - self._settled_at) >= LOAD_MS:
+            await self._session.settle_orphans(lambda: self._executor.in_hand)
+            self._settled_at = now
+        await self._measure_overdue(now)
+        try:
+            await self._repair(now)
+        except Unavailable:
+            if not self._timetable_is_away:
+                log.warning("timetable_not_swept", hint="It does not answer; what is due is started from the ledger.")
+            self._timetable_is_away = True
+        else:
+            self._timetable_is_away = False
+        return SWEEP_SECONDS
+
+    @property
+    def index_is_sound(self) -> bool:
+        """Whether the timetable took in all it was given; if not, what is due may be in the ledger alone."""
+        return not (self._timetable_is_away or self._is_rebuilding)
+
+    async def _repair(self, now: Instant) -> None:
+        if not self._is_rebuilding and await self._timetable.lost(now):  # to ask again would say that it is done
+            log.warning("timetable_lost", hint="It is loaded anew from the ledger; service goes on meanwhile.")
+            self._metrics.rebuilt.inc()
+            self._is_rebuilding = True
+        if self._is_rebuilding:  # until it succeeds: a loss is told once, and to one node
+            await self._load_horizon(now, whole=True)
+            self._is_rebuilding = False
+        self._metrics.timetable_size.set(await self._timetable.size())
+        if not await self._timetable.on_duty(DUTY_SECONDS):
+            return
         repaired = await self._restore_overdue(now)
         if repaired and self._loaded_until is not None:
             log.info("timetable_repaired", members=repaired)
@@ -61,9 +99,18 @@ class Sweep:
         clock_was_set_back = self._loaded_at is not None and now < self._loaded_at
         if self._loaded_at is None or now - self._loaded_at >= LOAD_MS or clock_was_set_back:
             await self._load_horizon(now, whole=clock_was_set_back)
-            await self._session.settle_orphans(self._executor.in_flight)
-            self._metrics.timetable_size.set(await self._timetable.size())
-        return SWEEP_SECONDS
+
+    async def _measure_overdue(self, now: Instant) -> None:
+        """On every node, whether the timetable answers or not: an alarm must not depend on what it watches."""
+
+        def oldest(connection: Connection) -> list[Due]:
+            return [
+                *job_rows.overdue(connection, before=now, limit=1),
+                *run_rows.due(connection, until=now, limit=1),
+            ]
+
+        due = await self._ledger.read(oldest)
+        self._metrics.overdue.set(max((now - it.at for it in due), default=0) / 1000)
 
     async def _restore_overdue(self, now: Instant) -> int:
         before = now - OVERDUE_MS
@@ -71,8 +118,7 @@ class Sweep:
             lambda connection: job_rows.overdue(connection, before=before, limit=OVERDUE_MAX)
         )
         runs = await self._ledger.read(lambda connection: run_rows.due(connection, until=before, limit=OVERDUE_MAX))
-        due = {job_member(job_id): instant for job_id, instant in jobs}
-        due |= {run_member(run_id): instant for run_id, instant in runs}
+        due = _job_members(jobs) | _run_members(runs)
         return await self._timetable.restore(due, now=now) if due else 0
 
     async def _load_horizon(self, now: Instant, *, whole: bool) -> None:
@@ -84,14 +130,21 @@ class Sweep:
             page = await self._load_page(after, until)
             if not page:
                 break
-            await self._timetable.restore({job_member(job_id): due for job_id, due in page}, now=now)
-            job_id, due = page[-1]
-            after = (due, job_id)
+            await self._timetable.restore(_job_members(page), now=now)
+            after = (page[-1].at, page[-1].id)
         runs = await self._ledger.read(lambda connection: run_rows.due(connection, until=until, limit=OVERDUE_MAX))
-        await self._timetable.restore({run_member(run_id): due for run_id, due in runs}, now=now)
+        await self._timetable.restore(_run_members(runs), now=now)
         self._loaded_at, self._loaded_until = now, until
 
-    async def _load_page(self, after: tuple[Instant, str], until: Instant) -> list[tuple[str, Instant]]:
+    async def _load_page(self, after: tuple[Instant, str], until: Instant) -> list[Due]:
         return await self._ledger.read(
             lambda connection: job_rows.due_page(connection, after=after, until=until, limit=PAGE)
         )
+
+
+def _job_members(jobs: list[Due]) -> dict[str, Instant]:
+    return {job_member(job.team_id, job.id): job.at for job in jobs}
+
+
+def _run_members(runs: list[Due]) -> dict[str, Instant]:
+    return {run_member(run.team_id, run.id): run.at for run in runs}

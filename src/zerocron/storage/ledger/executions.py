@@ -16,7 +16,7 @@ from sqlalchemy import Column, Connection, and_, case, func, null, select, tuple
 from sqlalchemy.sql import Insert
 
 from zerocron.core.model import Execution, Instant
-from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, pack
+from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, pack, pack_wide
 from zerocron.storage.ledger.tables import executions, runs
 
 COLUMNS: tuple[Column[Any], ...] = (
@@ -54,13 +54,13 @@ LISTED_BODY_CHARACTERS_MAX = 8_192
 
 def insert(connection: Connection, new: Sequence[Execution]) -> None:
     """Record ended attempts. One that is recorded already stays as it is."""
-    statement = _insert_statement(connection.dialect.name)
-    connection.execute(statement, pack([_all_values(execution) for execution in new]))
+    dialect = connection.dialect.name
+    connection.execute(_insert_statement(dialect), pack_wide(dialect, [_all_values(execution) for execution in new]))
 
 
 @cache
 def _insert_statement(dialect: str) -> Insert:
-    return insert_batch(dialect, COLUMNS, ignore_existing=True)
+    return insert_batch(dialect, COLUMNS, ignore_existing=True, wide=True)
 
 
 def add_late_results(connection: Connection, late: Sequence[Execution]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, select, update
 
+from zerocron.storage.ledger.dialect import insert_batch, pack
 from zerocron.storage.ledger.tables import facts
 
 
@@ -14,4 +15,7 @@ def get(connection: Connection, name: str) -> str | None:
 
 def put(connection: Connection, name: str, value: str) -> None:
     if connection.execute(update(facts).where(facts.c.name == name).values(value=value)).rowcount == 0:
-        connection.execute(facts.insert(), {"name": name, "value": value})
+        connection.execute(
+            insert_batch(connection.dialect.name, (facts.c.name, facts.c.value), ignore_existing=True),
+            pack([[name, value]]),
+        )

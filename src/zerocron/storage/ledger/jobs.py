@@ -30,6 +30,7 @@ from sqlalchemy.sql import Update
 
 from zerocron.core.model import (
     Definition,
+    Due,
     EngineJob,
     Instant,
     Job,
@@ -69,6 +70,7 @@ _STATE: tuple[Column[Any], ...] = (
     jobs.c.active_run_id,
     jobs.c.active_since,
     jobs.c.queued_run_id,
+    jobs.c.crowded,
     jobs.c.succeeded,
     jobs.c.failed,
     jobs.c.skipped,
@@ -121,6 +123,7 @@ _has_body = jobs.c.body.is_not(None).label("has_body")
 _ALL = (*_OWN, *_SCHEDULE, *_DEFINITION, *_STATE)
 _N_OWN, _N_SCHEDULE, _N_DEFINITION = len(_OWN), len(_SCHEDULE), len(_DEFINITION)
 _N_STATE = len(_STATE)
+_N_COUNTERS = _N_STATE - 4  # what follows is the last run
 
 
 def insert(connection: Connection, job: Job) -> None:
@@ -141,6 +144,7 @@ def update_definition(connection: Connection, job: Job, *, seen_version: int) ->
                 "active_run_id": job.state.active_run_id,
                 "active_since": job.state.active_since,
                 "queued_run_id": job.state.queued_run_id,
+                "crowded": job.state.crowded,
                 "skipped": job.state.skipped,
             }
         )
@@ -178,13 +182,8 @@ def page(
         # Not LIKE: it does not tell capitals apart on SQLite, and does on PostgreSQL.
         query = query.where(func.replace(jobs.c.tags, orjson.dumps(tag).decode(), "") != jobs.c.tags)
     if text is not None:
-        # As typed, too: the lower() of SQLite leaves letters outside of ASCII as they are.
         query = query.where(
-            or_(
-                jobs.c.name.contains(text, autoescape=True),
-                func.lower(jobs.c.name).contains(text.lower(), autoescape=True),
-                func.lower(jobs.c.url).contains(text.lower(), autoescape=True),
-            )
+            or_(jobs.c.name.icontains(text, autoescape=True), jobs.c.url.icontains(text, autoescape=True))
         )
     if before is not None:
         query = query.where(tuple_(jobs.c.created_at, jobs.c.id) < before)
@@ -199,13 +198,26 @@ def count_by_status(connection: Connection) -> dict[str, int]:
 
 
 def lock(connection: Connection, job_ids: Sequence[str], *, to_start: bool = False) -> dict[str, EngineJob]:
-    """The jobs by id, deleted ones too, held until the transaction ends. A job another node holds is left out.
+    """The jobs by id, deleted ones too, held until the transaction ends. A job another node holds is left out: whoever
+    misses one asks `existing` whether it is held or gone.
 
     `to_start` brings their schedules and definitions along; the definition of a job with a long body stays behind
     (None), so that a batch of two hundred is not two hundred megabytes.
     """
     query = _lock_statement(connection.dialect.name, to_start=to_start)
     return {row[0]: _engine_job(row) for row in fetch(connection, query, pack([[job_id] for job_id in job_ids]))}
+
+
+def existing(connection: Connection, job_ids: Sequence[str]) -> set[str]:
+    """Which of the ids are jobs, deleted ones too."""
+    wanted = batch(connection.dialect.name, {"id": jobs.c.id.type}, "wanted")
+    query = select(jobs.c.id).where(jobs.c.id.in_(select(wanted.c.id)))
+    return {row[0] for row in fetch(connection, query, pack([[job_id] for job_id in job_ids]))}
+
+
+def wait_for(connection: Connection, job_id: str) -> None:
+    """Hold a job, after whoever holds it now has committed or not."""
+    connection.execute(select(jobs.c.id).where(jobs.c.id == job_id).with_for_update())
 
 
 @cache
@@ -252,8 +264,8 @@ def definitions(connection: Connection, wanted: Iterable[tuple[str, int]]) -> di
     return {(job_id, version): Definition.from_json(orjson.loads(raw)) for job_id, version, raw in rows}
 
 
-def overdue(connection: Connection, *, before: Instant, limit: int) -> list[tuple[str, Instant]]:
-    """(id, next_run_at) of jobs due before the instant, oldest first.
+def overdue(connection: Connection, *, before: Instant, limit: int) -> list[Due]:
+    """Jobs due before the instant, oldest first.
 
     A job whose slot waits for its own active run is left out: the end of that run brings it back.
     """
@@ -261,21 +273,19 @@ def overdue(connection: Connection, *, before: Instant, limit: int) -> list[tupl
         jobs.c.overlap != Overlap.ALLOW, jobs.c.active_run_id.is_not(None), jobs.c.next_run_at <= jobs.c.active_since
     )
     query = (
-        select(jobs.c.id, jobs.c.next_run_at)
+        select(jobs.c.team_id, jobs.c.id, jobs.c.next_run_at)
         .where(jobs.c.next_run_at < before, or_(jobs.c.active_since.is_(None), ~waits))
         .order_by(jobs.c.next_run_at)
         .limit(limit)
     )
-    return [(job_id, due) for job_id, due in fetch(connection, query, {})]
+    return [Due(*row) for row in fetch(connection, query, {})]
 
 
-def due_page(
-    connection: Connection, *, after: tuple[Instant, str], until: Instant, limit: int
-) -> list[tuple[str, Instant]]:
-    """(id, next_run_at) of jobs due up to `until`, in that order, from the one after `after` (next_run_at, id) on."""
+def due_page(connection: Connection, *, after: tuple[Instant, str], until: Instant, limit: int) -> list[Due]:
+    """Jobs due up to `until` by (next_run_at, id), from the one after `after` on."""
     due, job_id = after
     query = (
-        select(jobs.c.id, jobs.c.next_run_at)
+        select(jobs.c.team_id, jobs.c.id, jobs.c.next_run_at)
         .where(
             jobs.c.next_run_at >= due,
             jobs.c.next_run_at <= until,
@@ -284,7 +294,7 @@ def due_page(
         .order_by(jobs.c.next_run_at, jobs.c.id)
         .limit(limit)
     )
-    return [(found, instant) for found, instant in fetch(connection, query, {})]
+    return [Due(*row) for row in fetch(connection, query, {})]
 
 
 def ids_page(connection: Connection, after: str, limit: int) -> list[str]:
@@ -378,6 +388,7 @@ def _state_values(state: JobState) -> list[Any]:
         state.active_run_id,
         state.active_since,
         state.queued_run_id,
+        state.crowded,
         state.succeeded,
         state.failed,
         state.skipped,
@@ -395,6 +406,7 @@ def _engine_job(row: Sequence[Any]) -> EngineJob:
         *schedule_and_definition, has_body = rest[_N_STATE:]
         job.schedule = Schedule(*schedule_and_definition[:_N_SCHEDULE])
         definition = _definition(schedule_and_definition[_N_SCHEDULE:])
+        job.url = definition.url
         if definition.body is not None or not has_body:
             job.definition = definition
     return job
@@ -430,9 +442,9 @@ def _job(row: Sequence[Any]) -> Job:
 
 
 def _state(values: Sequence[Any]) -> JobState:
-    state = JobState(*values[:9])
-    if values[9] is not None:
-        state.last_run = LastRun(*values[9:])
+    state = JobState(*values[:_N_COUNTERS])
+    if values[_N_COUNTERS] is not None:
+        state.last_run = LastRun(*values[_N_COUNTERS:])
     return state
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, select, update
 
 from zerocron.core.model import Instant
-from zerocron.storage.ledger.dialect import batch, columns_of, fetch, pack
+from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, pack
 from zerocron.storage.ledger.tables import api_keys, idempotency_keys
 
 
@@ -30,6 +30,14 @@ class ApiKey:
     revoked_at: Instant | None = None
 
 
+_IDEMPOTENCY: tuple[Column[Any], ...] = (
+    idempotency_keys.c.team_id,
+    idempotency_keys.c.operation,
+    idempotency_keys.c.key,
+    idempotency_keys.c.request_hash,
+    idempotency_keys.c.resource_id,
+    idempotency_keys.c.created_at,
+)
 _COLUMNS: tuple[Column[Any], ...] = (
     api_keys.c.id,
     api_keys.c.team_id,
@@ -91,7 +99,7 @@ def find_idempotent(connection: Connection, team_id: str, operation: str, key: s
     return None if row is None else (row[0], row[1])
 
 
-def remember_idempotent(
+def claim_idempotent(
     connection: Connection,
     *,
     team_id: str,
@@ -100,19 +108,14 @@ def remember_idempotent(
     request_hash: str,
     resource_id: str,
     now: Instant,
-) -> None:
-    """Note what the key made, in the transaction that makes it."""
-    connection.execute(
-        idempotency_keys.insert(),
-        {
-            "team_id": team_id,
-            "operation": operation,
-            "key": key,
-            "request_hash": request_hash,
-            "resource_id": resource_id,
-            "created_at": now,
-        },
-    )
+) -> bool:
+    """Note what the key makes, in the transaction that makes it; False when it has made something before.
+
+    Of two that do this at once the second waits until the first has committed or not.
+    """
+    statement = insert_batch(connection.dialect.name, _IDEMPOTENCY, ignore_existing=True)
+    row = [team_id, operation, key, request_hash, resource_id, now]
+    return connection.execute(statement, pack([row])).rowcount == 1
 
 
 def forget_idempotent(connection: Connection, before: Instant) -> None:

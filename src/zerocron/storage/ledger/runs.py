@@ -1,22 +1,22 @@
 """Runs in the ledger.
 
-Owns every query on `runs`. A run is changed by `move` only, guarded by the status and attempt it was seen with. Must
-never decide anything.
+Owns every query on `runs`. A run is changed by `move` only, guarded by the status and attempt it was seen with, and
+only while its job's row is held (`jobs.lock`), which is therefore the lock of all its runs: one order of locking for
+everybody, so nobody waits in a circle. Must never decide anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Column, Connection, Select, func, select, tuple_, update
+from sqlalchemy import Column, Connection, Integer, Select, bindparam, func, select, tuple_, update
 from sqlalchemy.sql import Insert, Update
 
-from zerocron.core.lifecycle import WAITING
-from zerocron.core.model import Instant, Run, RunStatus
-from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, lock_rows, pack, packed
+from zerocron.core.model import Due, Instant, Run, RunStatus
+from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, pack, packed
 from zerocron.storage.ledger.tables import RUN_IS_OPEN, runs
 
 COLUMNS: tuple[Column[Any], ...] = (
@@ -95,33 +95,34 @@ def seen(run: Run) -> Seen:
     return run.status, run.attempt
 
 
-def lock(connection: Connection, run_ids: Sequence[str]) -> dict[str, Run]:
-    """The runs by id, held until the transaction ends. A run another node holds is left out."""
-    query = _lock_statement(connection.dialect.name)
+def of_ids(connection: Connection, run_ids: Sequence[str]) -> dict[str, Run]:
+    """The runs by id."""
+    query = _of_ids_statement(connection.dialect.name)
     return {row[0]: Run(*row) for row in fetch(connection, query, pack([[run_id] for run_id in run_ids]))}
 
 
 @cache
-def _lock_statement(dialect: str) -> Select[Any]:
+def _of_ids_statement(dialect: str) -> Select[Any]:
     wanted = batch(dialect, {"id": runs.c.id.type}, "wanted")
-    return packed(dialect, lock_rows(select(*COLUMNS).where(runs.c.id.in_(select(wanted.c.id)))))
+    return packed(dialect, select(*COLUMNS).where(runs.c.id.in_(select(wanted.c.id))))
 
 
-def lock_waiting_of_job(connection: Connection, job_id: str) -> list[Run]:
-    """The queued and retrying runs of a job, held until the transaction ends."""
-    query = lock_rows(select(*COLUMNS).where(runs.c.job_id == job_id, RUN_IS_OPEN, runs.c.status.in_(sorted(WAITING))))
+def open_of_job(connection: Connection, job_id: str, statuses: Collection[RunStatus]) -> list[Run]:
+    """The runs of a job that have one of these open statuses."""
+    query = select(*COLUMNS).where(runs.c.job_id == job_id, RUN_IS_OPEN, runs.c.status.in_(sorted(statuses)))
     return [Run(*row) for row in fetch(connection, query, {})]
 
 
-def lock_running_of_sessions(connection: Connection, session_ids: Sequence[str], limit: int) -> list[Run]:
-    """Running runs that belong to these sessions, held until the transaction ends."""
-    query = lock_rows(
+def some_open(connection: Connection, limit: int) -> list[Run]:
+    """Some of the open runs."""
+    return [Run(*row) for row in fetch(connection, select(*COLUMNS).where(RUN_IS_OPEN).limit(limit), {})]
+
+
+def running_of_sessions(connection: Connection, session_ids: Sequence[str], limit: int) -> list[Run]:
+    """Running runs that belong to these sessions."""
+    query = (
         select(*COLUMNS)
-        .where(
-            RUN_IS_OPEN,
-            runs.c.status == RunStatus.RUNNING,
-            runs.c.session_id.in_(session_ids),
-        )
+        .where(RUN_IS_OPEN, runs.c.status == RunStatus.RUNNING, runs.c.session_id.in_(session_ids))
         .limit(limit)
     )
     return [Run(*row) for row in fetch(connection, query, {})]
@@ -163,10 +164,15 @@ def page_of_job(
     return [Run(*row) for row in fetch(connection, query, {})]
 
 
-def due(connection: Connection, *, until: Instant, limit: int) -> list[tuple[str, Instant]]:
-    """(id, retry_at) of waiting runs due up to the instant, oldest first."""
-    query = select(runs.c.id, runs.c.retry_at).where(runs.c.retry_at <= until).order_by(runs.c.retry_at).limit(limit)
-    return [(run_id, instant) for run_id, instant in fetch(connection, query, {})]
+def due(connection: Connection, *, until: Instant, limit: int) -> list[Due]:
+    """Waiting runs due up to the instant, oldest first."""
+    query = (
+        select(runs.c.team_id, runs.c.id, runs.c.retry_at)
+        .where(runs.c.retry_at <= until)
+        .order_by(runs.c.retry_at)
+        .limit(limit)
+    )
+    return [Due(*row) for row in fetch(connection, query, {})]
 
 
 def count_open(connection: Connection) -> dict[str, int]:
@@ -175,17 +181,23 @@ def count_open(connection: Connection) -> dict[str, int]:
     return dict(fetch(connection, query, {}))
 
 
-def oldest_kept(connection: Connection, job_id: str, keep: int) -> Instant | None:
-    """The slot of the `keep`-th newest run of a job; None when it has fewer."""
-    query = select(runs.c.scheduled_for).where(runs.c.job_id == job_id)
-    found: Instant | None = connection.scalar(query.order_by(runs.c.scheduled_for.desc()).offset(keep - 1).limit(1))
-    return found
+def oldest_of_jobs(
+    connection: Connection, job_ids: Sequence[str], keep: int
+) -> list[tuple[str, Instant | None, Instant | None]]:
+    """(job id, the earliest slot it has a run of, the slot of its `keep`-th newest run); None where there is none."""
+    query = _oldest_statement(connection.dialect.name)
+    parameters = pack([[job_id] for job_id in job_ids]) | {"newer": keep - 1}
+    return [(job_id, oldest, kept) for job_id, oldest, kept in fetch(connection, query, parameters)]
 
 
-def oldest(connection: Connection, job_id: str) -> Instant | None:
-    """The earliest slot a job has a run of; None when it has none."""
-    found: Instant | None = connection.scalar(select(func.min(runs.c.scheduled_for)).where(runs.c.job_id == job_id))
-    return found
+@cache
+def _oldest_statement(dialect: str) -> Select[Any]:
+    wanted = batch(dialect, {"id": runs.c.id.type}, "wanted")
+    of_job = select(runs.c.scheduled_for).where(runs.c.job_id == wanted.c.id).correlate(wanted)
+    newest_first = of_job.order_by(runs.c.scheduled_for.desc()).limit(1)
+    kept = newest_first.offset(bindparam("newer", type_=Integer()))
+    oldest = of_job.order_by(runs.c.scheduled_for).limit(1)
+    return packed(dialect, select(wanted.c.id, oldest.scalar_subquery(), kept.scalar_subquery().label("kept")))
 
 
 def delete_of_job(connection: Connection, job_id: str, *, before: Instant, limit: int) -> list[tuple[str, Instant]]:

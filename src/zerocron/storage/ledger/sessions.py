@@ -1,18 +1,30 @@
 """Node sessions in the ledger: which process may be running what.
 
-Owns every query on `sessions`. A session that ended, in whatever way, never becomes valid again. Must never decide
-anything.
+Owns every query on `sessions`. A session that ended, in whatever way, never becomes valid again. A session is settled
+once it has ended and none of its runs is left running. Must never decide anything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import ColumnElement, Connection, func, select, update
+from sqlalchemy.sql.expression import literal_column
 
 from zerocron.core.model import Instant
 from zerocron.storage.ledger.dialect import fetch
 from zerocron.storage.ledger.tables import sessions
+
+_DATABASE_TIME: ColumnElement[Any] = literal_column("floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+
+
+def database_time(connection: Connection) -> Instant | None:
+    """The database's own clock at this moment; None for SQLite, whose clock is the machine's."""
+    if connection.dialect.name == "sqlite":
+        return None
+    milliseconds: Instant = connection.execute(select(_DATABASE_TIME)).scalar_one()
+    return milliseconds
 
 
 def insert(
@@ -31,14 +43,22 @@ def insert(
     )
 
 
-def renew(connection: Connection, session_id: str, *, now: Instant, expires_at: Instant) -> bool:
+def renew(
+    connection: Connection, session_id: str, *, now: Instant, expires_at: Instant, clock_difference_ms: int = 0
+) -> bool:
     """Prolong a session that has not ended; False when it has, for example because another node fenced it."""
     statement = (
         update(sessions)
         .where(sessions.c.id == session_id, sessions.c.ended_at.is_(None))
-        .values(renewed_at=now, expires_at=expires_at)
+        .values(renewed_at=now, expires_at=expires_at, clock_difference_ms=clock_difference_ms)
     )
     return connection.execute(statement).rowcount == 1
+
+
+def hold(connection: Connection, session_id: str) -> bool:
+    """Keep a session from being ended until this transaction is over; False when it has ended already."""
+    query = select(sessions.c.id).where(sessions.c.id == session_id, sessions.c.ended_at.is_(None))
+    return connection.scalar(query.with_for_update(read=True)) is not None
 
 
 def end(connection: Connection, session_ids: Sequence[str], *, now: Instant, reason: str) -> None:
@@ -50,12 +70,42 @@ def end(connection: Connection, session_ids: Sequence[str], *, now: Instant, rea
     )
 
 
+def fence_expired(connection: Connection, now: Instant) -> int:
+    """End every session that was not renewed in time; how many."""
+    statement = (
+        update(sessions)
+        .where(sessions.c.settled_at.is_(None), sessions.c.expires_at < now, sessions.c.ended_at.is_(None))
+        .values(ended_at=now, end_reason="fenced")
+    )
+    return connection.execute(statement).rowcount
+
+
 def unended_except(connection: Connection, session_id: str) -> list[str]:
     """Every other session that has not ended."""
-    query = select(sessions.c.id).where(sessions.c.ended_at.is_(None), sessions.c.id != session_id)
+    query = select(sessions.c.id).where(
+        sessions.c.settled_at.is_(None), sessions.c.ended_at.is_(None), sessions.c.id != session_id
+    )
     return [row[0] for row in fetch(connection, query, {})]
 
 
-def delete_ended_before(connection: Connection, before: Instant) -> None:
-    """Forget sessions that ended long ago."""
-    connection.execute(sessions.delete().where(sessions.c.ended_at < before))
+def unsettled(connection: Connection) -> list[str]:
+    """Sessions that ended and may have left running runs behind."""
+    query = select(sessions.c.id).where(sessions.c.settled_at.is_(None), sessions.c.ended_at.is_not(None))
+    return [row[0] for row in fetch(connection, query, {})]
+
+
+def mark_settled(connection: Connection, session_ids: Sequence[str], now: Instant) -> None:
+    connection.execute(update(sessions).where(sessions.c.id.in_(session_ids)).values(settled_at=now))
+
+
+def live_clock_differences(connection: Connection, now: Instant) -> list[int]:
+    """How far the machine's clock of each living node is ahead of the database's, in milliseconds."""
+    query = select(func.coalesce(sessions.c.clock_difference_ms, 0)).where(
+        sessions.c.settled_at.is_(None), sessions.c.ended_at.is_(None), sessions.c.expires_at > now
+    )
+    return [row[0] for row in fetch(connection, query, {})]
+
+
+def delete_settled_before(connection: Connection, before: Instant) -> None:
+    """Forget sessions that ended long ago and left nothing behind."""
+    connection.execute(sessions.delete().where(sessions.c.settled_at < before))

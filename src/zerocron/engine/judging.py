@@ -1,0 +1,99 @@
+"""What came of an attempt: the answer against the job's success rule, and the record of both.
+
+Owns the verdict of an attempt, not of its run (`core.lifecycle` decides that). Pure: it sends and writes nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+
+from zerocron.core.bodies import as_text
+from zerocron.core.exchange import Outcome, Request, Response, Timings
+from zerocron.core.model import Execution, ExecutionStatus, Instant, Run
+from zerocron.core.retry import retry_after_ms
+from zerocron.core.success import broken_rule
+from zerocron.engine.attempt import Attempt, Result
+
+
+def judge(attempt: Attempt, request: Request, outcome: Outcome, *, started_at: Instant, now: Instant) -> Result:
+    """Make an attempt's record of what came of it, by the job's success rule."""
+    response = outcome.response or (outcome.failure.response if outcome.failure else None)
+    body, encoding = _kept(response) if response is not None else (None, "utf-8")
+    kind = message = None
+    status = ExecutionStatus.SUCCESS
+    if outcome.failure is not None:
+        kind, message = outcome.failure.kind, outcome.failure.message
+        status = ExecutionStatus.TIMEOUT if outcome.failure.timed_out else ExecutionStatus.ERROR
+    elif response is not None:
+        readable = body if encoding == "utf-8" else None
+        message = broken_rule(attempt.definition.success, response.status, readable)
+        if message is not None:
+            kind, status = "rule", ExecutionStatus.FAILED
+    execution = execution_of(
+        attempt.run,
+        status=status,
+        started_at=started_at,
+        finished_at=max(now, started_at),
+        duration_ms=round(outcome.timings.total, 3),
+        timings=_timings_record(outcome.timings),
+        request={"url": request.url, "method": request.method, "headers": request.headers},
+        request_body=attempt.definition.body,
+        response=None if response is None else _response_record(response, encoding),
+        response_body=body,
+        error_kind=kind,
+        error_message=message,
+    )
+    wait_ms = _asked_to_wait(response, now) if kind is not None else None
+    return Result(attempt.run, attempt.definition.retry, execution, wait_ms)
+
+
+def execution_of(run: Run, **outcome: object) -> Execution:
+    """The record of an attempt of this run, with these fields."""
+    fields: dict[str, object] = {"duration_ms": 0} | outcome
+    return Execution(
+        run_id=run.id,
+        scheduled_for=run.scheduled_for,
+        attempt=run.attempt,
+        job_id=run.job_id,
+        team_id=run.team_id,
+        session_id=run.session_id or "",
+        cause=run.cause,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def _timings_record(timings: Timings) -> dict[str, float | None]:
+    return {
+        "dns": _milliseconds(timings.dns),
+        "connect": _milliseconds(timings.connect),
+        "tls": _milliseconds(timings.tls),
+        "first_byte": _milliseconds(timings.first_byte),
+        "total": _milliseconds(timings.total),
+    }
+
+
+def _milliseconds(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def _response_record(response: Response, encoding: str) -> dict[str, object]:
+    return {
+        "status": response.status,
+        "headers": response.headers,
+        "body_bytes": response.body_bytes,
+        "truncated": response.truncated,
+        "encoding": encoding,
+    }
+
+
+def _asked_to_wait(response: Response | None, now: Instant) -> int | None:
+    for name, value in response.headers if response is not None else ():
+        if name.lower() == "retry-after":
+            return retry_after_ms(value, now)
+    return None
+
+
+def _kept(response: Response) -> tuple[str, str]:
+    """(the body as it is kept, its encoding): text where it is some, else base64."""
+    text = as_text(response.body, response.content_type, truncated=response.truncated)
+    return (text, "utf-8") if text is not None else (base64.b64encode(response.body).decode(), "base64")

@@ -1,0 +1,210 @@
+"""The door itself: the pool of connections, and the way of a request through the other files of this room."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Collection
+from time import perf_counter
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ClientRequest
+from aiohttp.tracing import Trace
+
+from zerocron.core.addresses import AllowList, OwnEndpoint
+from zerocron.core.errors import Invalid
+from zerocron.core.exchange import Failure, Hop, Outcome, Request, Timings
+from zerocron.core.requests import check_method
+from zerocron.outbound import probe as probes
+from zerocron.outbound import protocol, resolver
+from zerocron.outbound.failures import TROUBLE, Scene, failure_of
+from zerocron.outbound.guard import Guard
+from zerocron.outbound.probe import Probe
+from zerocron.outbound.protocol import Protocol
+from zerocron.outbound.reading import Reading
+from zerocron.outbound.redirects import Chain, NotFollowed, origin_of
+from zerocron.outbound.resolver import Resolver
+from zerocron.outbound.wire import Wire, WireRequest, timeout_of, wire_of
+
+# Servers close idle connections after 2 s (gunicorn), 5 s (Node, uvicorn, Apache) or more. A request that meets a
+# closing connection fails, for it may have been carried out; so we let go first.
+KEEPALIVE_SECONDS = 1.5
+
+
+class Outbound:
+    def __init__(
+        self,
+        *,
+        allow: AllowList,
+        own: Collection[OwnEndpoint] = (),
+        body_bytes_max: int = 1_048_576,
+        connections_max: int = 1000,
+        user_agent: str,
+    ) -> None:
+        self._guard = Guard(allow, own)
+        self._body_bytes_max = body_bytes_max
+        self._connections_max = connections_max
+        self._user_agent = user_agent
+        self._session: aiohttp.ClientSession | None = None
+        self._resolver: Resolver | None = None
+        self._unverified: ssl.SSLContext | None = None
+
+    async def start(self) -> None:
+        """Open the pool. Certificates are verified against the system's, or against SSL_CERT_FILE or SSL_CERT_DIR."""
+        loop = asyncio.get_running_loop()
+        context = ssl.create_default_context()
+        context.set_alpn_protocols(["http/1.1"])
+        self._unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._unverified.check_hostname = False
+        self._unverified.verify_mode = ssl.CERT_NONE
+        self._unverified.set_alpn_protocols(["http/1.1"])
+        self._resolver = Resolver(self._guard.permits)
+        connector = _Connector(
+            ssl=context,
+            resolver=self._resolver,
+            ttl_dns_cache=resolver.DNS_CACHE_SECONDS,
+            keepalive_timeout=KEEPALIVE_SECONDS,
+            limit=self._connections_max,
+            limit_per_host=0,
+            socket_factory=self._open_socket,
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            trust_env=False,
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            request_class=WireRequest,
+            max_line_size=protocol.HEADER_FIELD_BYTES_MAX,
+            max_field_size=protocol.HEADER_FIELD_BYTES_MAX,
+            max_headers=protocol.HEADERS_READ_MAX,
+        )
+        if not hasattr(connector, "_factory") or not hasattr(self._session, "_retry_connection"):
+            raise RuntimeError("This aiohttp has no switch for its silent second request; see zerocron.outbound.")
+        connector._factory = lambda: Protocol(loop, self._body_bytes_max)  # type: ignore[assignment]
+        self._session._retry_connection = False
+
+    async def close(self) -> None:
+        """Close every connection. A request in flight fails; a look-up that hangs is left to end by itself."""
+        session, names = self._session, self._resolver
+        self._session = self._resolver = None
+        if session is not None:
+            await session.close()
+        if names is not None:
+            await names.close()
+
+    async def send(self, request: Request) -> Outcome:
+        """Send one request, once, and read its answer; follow its redirects if it asks for that."""
+        session = self._session
+        if session is None:
+            raise RuntimeError("Outbound is not started.")
+        began = perf_counter()
+        try:
+            wire = wire_of(request.method, request.url, request.headers, request.body, self._user_agent)
+        except Invalid as invalid:
+            kind = "invalid_url" if invalid.fields[0].field == "url" else "invalid_request"
+            return _unsent(kind, invalid.message, began)
+        limit = timeout_of(request.timeout_seconds)
+        outcome = await self._exchange(session, wire, request, began, limit, verify=request.verify_tls)
+        if request.redirects <= 0 or outcome.response is None:
+            return outcome
+        return await self._follow(session, request, outcome, began)
+
+    async def _follow(
+        self, session: aiohttp.ClientSession, request: Request, outcome: Outcome, began: float
+    ) -> Outcome:
+        """From the first answer to the last one of the chain, within the one deadline."""
+        chain = Chain(request, check_method(request.method))
+        home = origin_of(request.url)
+        hops: list[Hop] = []
+        while (answer := outcome.response) is not None:
+            leg = chain.leg
+            hop = Hop(leg.method, leg.url, answer.status, leg.body is not None)
+            try:
+                if not chain.follow(answer):
+                    break
+            except NotFollowed as end:
+                failure = Failure(end.kind, end.message, answer.status, answer)
+                return Outcome(None, failure, outcome.timings, (*hops, hop))
+            hops.append(hop)
+            leg = chain.leg
+            try:
+                wire = wire_of(leg.method, leg.url, leg.headers, leg.body, self._user_agent)
+            except Invalid as invalid:
+                return _unsent("redirect_invalid", invalid.message, began, tuple(hops))
+            verify = request.verify_tls or origin_of(leg.url) != home
+            limit = timeout_of(began + request.timeout_seconds - perf_counter())
+            outcome = await self._exchange(session, wire, request, began, limit, verify=verify)
+        if not hops:
+            return outcome
+        status = outcome.response.status if outcome.response else outcome.failure.status if outcome.failure else None
+        hops.append(Hop(chain.leg.method, chain.leg.url, status, chain.leg.body is not None))
+        return Outcome(outcome.response, outcome.failure, outcome.timings, tuple(hops))
+
+    async def _exchange(
+        self,
+        session: aiohttp.ClientSession,
+        wire: Wire,
+        request: Request,
+        began: float,
+        limit: aiohttp.ClientTimeout,
+        *,
+        verify: bool,
+    ) -> Outcome:
+        """One request and its answer; `limit` is what is left of the whole's time, which `began` then."""
+        if refused := self._guard.judge_name(wire.url):
+            return _unsent("address_refused", refused.message, began)
+        probe = Probe(wire.headers, wire.url.raw_path, wire.literal)
+        token = probes.current.set(probe)
+        reading = Reading(self._body_bytes_max)
+        failure: Failure | None = None
+        try:
+            await reading.run(session, wire, limit, None if verify else self._unverified)
+        except TROUBLE as error:
+            looking_up = self._resolver is not None and self._resolver.is_looking_up(wire.url.raw_host or "")
+            scene = Scene(probe, request.timeout_seconds, reading.head_at is not None, looking_up)
+            failure = failure_of(error, scene)
+        finally:
+            probes.current.reset(token)
+            if not reading.complete:
+                reading.abandon(probe.transport)
+
+        timings = _timings(probe, began, reading.head_at, wire)
+        response = reading.response()
+        if failure is None:
+            return Outcome(response, None, timings)
+        if response is not None:
+            failure = Failure(failure.kind, failure.message, response.status, response)
+        return Outcome(None, failure, timings)
+
+    def _open_socket(self, addr_info: aiohttp.AddrInfoType) -> socket.socket:
+        return self._guard.open_socket(addr_info)
+
+
+class _Connector(aiohttp.TCPConnector):
+    async def _create_connection(
+        self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> ResponseHandler:
+        """The pool has room for one more connection."""
+        if (probe := probes.current.get()) is not None:
+            probe.placed_at = perf_counter()
+        return await super()._create_connection(req, traces, timeout)
+
+
+def _unsent(kind: str, message: str, began: float, hops: tuple[Hop, ...] = ()) -> Outcome:
+    total = (perf_counter() - began) * 1000
+    return Outcome(None, Failure(kind, message), Timings(None, None, None, None, total), hops)
+
+
+def _timings(probe: Probe, began: float, head_at: float | None, wire: Wire) -> Timings:
+    placed, dialled, connected, ready = probe.placed_at, probe.dialled_at, probe.connected_at, probe.ready_at
+    dns = connect = tls = None
+    if dialled is not None:
+        dns = None if wire.literal or placed is None else (dialled - placed) * 1000
+        if connected is not None:
+            connect = (connected - dialled) * 1000
+            if ready is not None and wire.url.scheme == "https":
+                tls = (ready - connected) * 1000
+    first_byte = None if head_at is None else (head_at - began) * 1000
+    return Timings(dns, connect, tls, first_byte, (perf_counter() - began) * 1000)

@@ -1,0 +1,102 @@
+"""The client's end of a connection, and what aiohttp's parser leaves open about it.
+
+The parser forgets an answer whose bytes arrive together with something invalid, such as a body longer than its
+Content-Length, and lets the reader of a body with broken chunks wait for ever. So it gets the head by itself, and a
+reader is told. Its bounds are for a line and a number of lines; the product of the two would be 16 MB, so there is one
+for the whole. Of chunks only what they hold reaches the cap of `zerocron.core.bodies`, and there may be endless framing
+around nothing; so what a body takes on the wire has a bound here. What arrives when nothing is due ends the connection:
+it must never be taken for the answer to a later request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from time import perf_counter
+from typing import Any
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http import RawResponseMessage
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.streams import StreamReader
+
+from zerocron.outbound import probe as probes
+
+HEAD_BYTES_MAX = 256 * 1024  # of an answer and all its interim answers
+HEADER_FIELD_BYTES_MAX = 16 * 1024
+HEADERS_READ_MAX = 1_000
+INTERIM_ANSWERS_MAX = 50  # 1xx answers before the real one
+FRAMING_BYTES_MAX = 1_048_576  # of a body: sizes and extensions of chunks, trailers, and what comes in beyond the cap
+
+
+class MoreThanIsRead(aiohttp.ClientPayloadError):
+    """The body takes more on the wire than is read of it."""
+
+
+class Protocol(ResponseHandler):
+    def __init__(self, loop: asyncio.AbstractEventLoop, body_bytes_max: int) -> None:
+        super().__init__(loop)
+        self._wire_bytes_max = body_bytes_max + FRAMING_BYTES_MAX
+        self._head_due = False
+        self._head_bytes = 0
+        self._wire_bytes = 0
+        self._interim = 0
+        if (probe := probes.current.get()) is not None:
+            probe.connected_at = perf_counter()
+
+    def set_response_params(self, **params: Any) -> None:
+        """The connection is handed to a request, which is about to be written."""
+        self._head_due = True
+        self._head_bytes = 0
+        self._wire_bytes = 0
+        self._interim = 0
+        if (probe := probes.current.get()) is not None:
+            probe.transport = self.transport
+            probe.ready_at = perf_counter()
+            if probe.single_use:
+                self.force_close()
+        super().set_response_params(**params)
+
+    def data_received(self, data: bytes) -> None:
+        """From the socket; or from aiohttp itself, with no bytes, to go on parsing after a pause."""
+        if not data:
+            pass
+        elif self._head_due:
+            self._head_bytes += len(data)
+            cut = data.find(b"\r\n\r\n") + 4
+            if 4 <= cut < len(data):
+                super().data_received(data[:cut])
+                data = data[cut:]
+        elif self._payload is not None and self._payload.is_eof():
+            if self.transport is not None:
+                self.transport.close()
+            return
+        else:
+            self._wire_bytes += len(data)
+            if self._wire_bytes > self._wire_bytes_max:  # dropped, until the reader lets go of the connection
+                if self._payload is not None:
+                    self._loop.call_soon(self._payload.set_exception, MoreThanIsRead("More than is read"))
+                return
+        super().data_received(data)
+        if self._head_due and self._head_bytes > HEAD_BYTES_MAX and self._exception is None:
+            self._give_up(f"Got more than {HEAD_BYTES_MAX} bytes of head")
+        if self._exception is not None and (payload := self._payload) is not None and not payload.is_eof():
+            # In a moment, for the reader shall first get what came before the fault.
+            self._loop.call_soon(payload.set_exception, aiohttp.ClientPayloadError("Invalid body"))
+
+    def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
+        """The parser has read a head."""
+        if data[0].code >= 200 or data[0].code == 101:
+            self._head_due = False
+        else:
+            self._interim += 1
+            if self._interim > INTERIM_ANSWERS_MAX:
+                self._give_up("Too many interim answers")
+                return
+        super().feed_data(data, size)
+
+    def _give_up(self, reason: str) -> None:
+        self._buffer.clear()
+        self.set_exception(HttpProcessingError(code=400, message=reason))
+        if self.transport is not None:
+            self.transport.close()
