@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zerocron.clock import SAMPLES_KEPT, STEP_MS, LedgerClock, SystemClock
+from zerocron.clock import SAMPLES_KEPT, LedgerClock, SystemClock
 
 NOON = 1_800_014_400_000
 
@@ -73,7 +73,7 @@ def test_it_is_never_ahead_of_the_database_nor_further_behind_than_the_best_answ
                 assert world.ahead_ms > -best - 2.01  # the answer and `now` are whole milliseconds
 
 
-@given(step=st.floats(-1e9, 1e9).filter(lambda ms: abs(ms) > 3 * STEP_MS), samples=SAMPLES)
+@given(step=st.floats(-1e9, 1e9).filter(lambda ms: abs(ms) > 10), samples=SAMPLES)
 def test_a_step_of_the_database_is_followed_with_the_next_sample(
     step: float, samples: list[tuple[float, float, float]]
 ) -> None:
@@ -85,18 +85,6 @@ def test_a_step_of_the_database_is_followed_with_the_next_sample(
         world.database_ahead_ms += step
         world.sample(3, 4)
         assert -6.01 < world.ahead_ms < 0.01
-
-
-@given(step=st.floats(-STEP_MS, 0))
-def test_a_small_step_back_is_followed_in_the_end(step: float) -> None:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        world = bound(World(), monkeypatch)
-        world.sample(1, 1)
-        world.database_ahead_ms += step
-        for _ in range(SAMPLES_KEPT + 1):
-            world.sample(1, 1)
-            world.pass_time(5_000)
-        assert -4.01 < world.ahead_ms < 0.01
 
 
 def test_one_slow_answer_spoils_nothing(world: World) -> None:

@@ -103,7 +103,7 @@ async def run_node(
         ground = await _lay_ground(settings, clock, stack)
         ledger, clock, metrics = ground.ledger, ground.clock, ground.metrics
         if resume_from_now:
-            await resume.from_now(ledger, clock)
+            await resume.from_now(ledger, clock, exclusive=isinstance(ledger, SqliteLedger))
         engine = await _make_engine(settings, ground, stack, stop_point) if settings.role != "api" else None
         jobs = Jobs(ledger=ledger, timetable=ground.timetable, clock=clock)
         keys = Keys(ledger=ledger, clock=clock)
@@ -207,8 +207,12 @@ async def _open_ledger(settings: Settings, clock: Clock | None) -> tuple[Ledger,
         settings.database_url, upgrade, connections_max=settings.database_connections_max
     )
     ledger_clock = LedgerClock()
-    for _ in range(CLOCK_SAMPLES):
-        await _keep_time(ledger, ledger_clock.observe)
+    try:
+        for _ in range(CLOCK_SAMPLES):
+            await _keep_time(ledger, ledger_clock.observe)
+    except BaseException:
+        await ledger.close()
+        raise
     return ledger, ledger_clock, ledger_clock.observe
 
 

@@ -60,8 +60,8 @@ class SystemClock:
 
 
 SAMPLES_KEPT = 8
-STEP_MS = 1_000
-"""A sample further than this from what the clock says means that the database's clock was set: the others are void."""
+AHEAD_MS = 1
+"""Ahead of a sample by more than this rounding, the clock follows a database that was set back: older ones are void."""
 
 
 class LedgerClock(SystemClock):
@@ -82,7 +82,7 @@ class LedgerClock(SystemClock):
     def observe(self, database_now: Instant, before: float, after: float) -> None:
         """Take a sample in: the database's time lay between `before` and `after` on the monotonic clock (seconds)."""
         lower, upper = database_now - after * 1000, database_now - before * 1000
-        if not lower - STEP_MS <= self._offset_ms <= upper + STEP_MS:
+        if self._offset_ms > upper + AHEAD_MS:
             self._offsets_ms.clear()
         self._offsets_ms.append(lower)
         self._offset_ms = max(self._offsets_ms)

@@ -24,7 +24,7 @@ async def restored(house: House, *, after: float) -> None:
     await house.crash()
     await house.clock.advance(after)
     with structlog.testing.capture_logs():
-        await resume.from_now(house.ledger, house.clock)
+        await resume.from_now(house.ledger, house.clock, exclusive=False)
         await house.restart()
 
 
@@ -107,7 +107,7 @@ async def test_it_is_refused_while_a_node_runs(tmp_path: Path) -> None:
         await house.create("* * * * *")
         before = await house.sql("SELECT * FROM jobs")
         with pytest.raises(Conflict, match="Stop them all"):
-            await resume.from_now(house.ledger, house.clock)
+            await resume.from_now(house.ledger, house.clock, exclusive=False)
         assert await house.sql("SELECT * FROM jobs") == before
         assert await house.sql("SELECT count(*) FROM sessions WHERE ended_at IS NULL") == [(1,)]
 
@@ -123,7 +123,7 @@ async def test_it_may_be_interrupted_anywhere_and_repeated(tmp_path: Path, monke
             for allowed in range(1, 30):
                 house.ledger.before_write = fails_after(allowed)
                 try:
-                    await resume.from_now(house.ledger, house.clock)
+                    await resume.from_now(house.ledger, house.clock, exclusive=False)
                     break
                 except KeyError:
                     interrupted += 1

@@ -12,7 +12,7 @@ from tests.engine.house import House, answered
 from tests.engine.test_bounds import InFlight
 from tests.storage.samples import MINUTE, NOON, OTHER_TEAM_ID
 
-from zerocron.core.errors import Unavailable
+from zerocron.core.errors import TimetableAway, Unavailable
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant, RetryPolicy
 from zerocron.engine import scheduler as scheduler_module
 from zerocron.engine.scheduler import DIRECT_SECONDS
@@ -32,7 +32,7 @@ class Shaky(MemoryTimetable):
 
     def _answer(self) -> None:
         if self.is_away:
-            raise Unavailable("The timetable does not answer.")
+            raise TimetableAway("The timetable does not answer.")
 
     async def put(self, due: Mapping[str, Instant]) -> None:
         if not self.is_away:

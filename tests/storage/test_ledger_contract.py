@@ -957,22 +957,23 @@ def _end_session(connection: Connection, session_id: str, now: int) -> None:
 
 
 async def test_only_sessions_that_were_not_renewed_in_time_are_fenced(ledger: Ledger) -> None:
-    expired, at_its_end, lives, closed = an_id(), an_id(), an_id(), an_id()
-    for session_id, expires_at in ((expired, NOON - 1), (at_its_end, NOON), (lives, NOON + 1), (closed, NOON - 9)):
+    expired, at_its_end, lives, closed, from_before = (an_id() for _ in range(5))
+    ends = {expired: NOON - 1, at_its_end: NOON, lives: NOON + MINUTE, closed: NOON - 9, from_before: NOON + MINUTE + 1}
+    for session_id, expires_at in ends.items():
         await ledger.write(
             lambda connection, it=session_id, expires_at=expires_at: sessions.insert(  # type: ignore[misc]
                 connection, session_id=it, node="host:1", version="1", now=NOON - MINUTE, expires_at=expires_at
             )
         )
     await ledger.write(lambda connection: _end_session(connection, closed, NOON - 9))
-    assert await ledger.write(lambda connection: sessions.fence_expired(connection, NOON)) == 1
-    assert await ledger.write(lambda connection: sessions.fence_expired(connection, NOON)) == 0
+    assert await ledger.write(lambda connection: sessions.fence_expired(connection, NOON, validity_ms=MINUTE)) == 2
+    assert await ledger.write(lambda connection: sessions.fence_expired(connection, NOON, validity_ms=MINUTE)) == 0
     assert await unended(ledger) == {at_its_end, lives}
-    assert set(await ledger.read(sessions.unsettled)) == {expired, closed}
+    assert set(await ledger.read(sessions.unsettled)) == {expired, closed, from_before}
     assert not await ledger.write(
         lambda connection: sessions.renew(connection, expired, now=NOON, expires_at=NOON + MINUTE)
     )
-    await ledger.write(lambda connection: sessions.mark_settled(connection, [expired], NOON))
+    await ledger.write(lambda connection: sessions.mark_settled(connection, [expired, from_before], NOON))
     assert await ledger.read(sessions.unsettled) == [closed]
 
 

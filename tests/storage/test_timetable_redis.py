@@ -23,7 +23,7 @@ from tests.support.proxy import Proxy, RequestVerdict
 from tests.support.redis import RedisSentinel, RedisServer, free_port, redis_server
 
 from zerocron.clock import SystemClock
-from zerocron.core.errors import Invalid, Unavailable
+from zerocron.core.errors import Invalid, TimetableAway
 from zerocron.storage.timetable import scripts, wakeups
 from zerocron.storage.timetable.breaker import PAUSE_SECONDS_MAX, Breaker
 from zerocron.storage.timetable.connection import RedisClients, connect
@@ -84,7 +84,7 @@ async def claimed(timetable: RedisTimetable, now: int = NOW, limit: int = 200) -
 async def works(timetable: RedisTimetable) -> bool:
     try:
         await timetable.claim(NOW - 1, 0)
-    except Unavailable:
+    except TimetableAway:
         return False
     return True
 
@@ -103,7 +103,7 @@ def within(seconds: float) -> Iterator[None]:
 
 async def is_away(timetable: RedisTimetable) -> None:
     """Every call ends soon, the first one after its time-out and the next at once; what need not raise does not."""
-    with within(SOON_SECONDS), pytest.raises(Unavailable):
+    with within(SOON_SECONDS), pytest.raises(TimetableAway):
         await timetable.claim(NOW, 10)
     with within(0.15):  # less than the breaker's shortest pause
         await timetable.put({"j:t:away": NOW})
@@ -116,7 +116,7 @@ async def is_away(timetable: RedisTimetable) -> None:
             timetable.clear,
         ]
         for call in calls:
-            with pytest.raises(Unavailable):
+            with pytest.raises(TimetableAway):
                 await call()
 
 
@@ -160,7 +160,7 @@ async def test_many_slow_answers_cost_no_more_than_one_timeout(server: RedisServ
     async with Proxy(server.host, server.port) as proxy, opened(url_of(proxy).replace("/0", "/1")) as timetable:
         proxy.delay_seconds = 0.22
         await proxy.cut()
-        with within(SOON_SECONDS), pytest.raises(Unavailable):
+        with within(SOON_SECONDS), pytest.raises(TimetableAway):
             await timetable.claim(NOW, 1)
 
 
@@ -176,7 +176,7 @@ async def test_a_way_that_refuses_connections_is_noticed_at_once(proxy: Proxy) -
     async with opened(url_of(proxy)) as timetable:
         proxy.refuse = True
         await proxy.cut()
-        with within(0.2), pytest.raises(Unavailable):
+        with within(0.2), pytest.raises(TimetableAway):
             await timetable.claim(NOW, 10)
         proxy.refuse = False
         await eventually(lambda: works(timetable))
@@ -196,7 +196,7 @@ async def test_a_server_that_is_busy_with_a_script_is_done_without(server: Redis
         with socket.create_connection((server.host, server.port)) as other:
             other.sendall(b'EVAL "while true do end" 0\r\n')
             await eventually(lambda: fails(timetable))  # once the script has begun
-            with within(SOON_SECONDS), pytest.raises(Unavailable):
+            with within(SOON_SECONDS), pytest.raises(TimetableAway):
                 await timetable.claim(NOW, 10)
             with within(SOON_SECONDS):
                 await timetable.put({"j:t:a": NOW})
@@ -209,7 +209,7 @@ async def test_a_replica_is_refused_and_costs_nobody_time(server: RedisServer) -
         server.command("REPLICAOF", redis_server().host, redis_server().port)
         with capture_logs() as logs:
             for _ in range(3):
-                with within(0.3), pytest.raises(Unavailable):
+                with within(0.3), pytest.raises(TimetableAway):
                     await timetable.restore({"j:t:a": NOW}, now=NOW)
                 await timetable.put({"j:t:a": NOW})
         server.command("REPLICAOF", "NO", "ONE")
@@ -231,7 +231,7 @@ async def test_a_server_without_memory_still_gives_what_is_due(server: RedisServ
         with capture_logs() as logs:
             for number in range(3):
                 await timetable.put({f"j:t:next{number}": NOW})
-            with pytest.raises(Unavailable):
+            with pytest.raises(TimetableAway):
                 await timetable.restore({"j:t:lost": NOW}, now=NOW)
         alarms = [(log["event"], log["script"]) for log in logs if log["log_level"] == "error"]
         assert alarms == [("redis_out_of_memory", "put"), ("redis_out_of_memory", "restore")], "once an outage"
@@ -287,7 +287,7 @@ async def test_opening_that_fails_leaves_nothing_behind(monkeypatch: pytest.Monk
 async def test_a_server_that_is_away_has_no_policy_to_tell(server: RedisServer) -> None:
     async with opened(server.url()) as timetable:
         server.stop()
-        with pytest.raises(Unavailable):
+        with pytest.raises(TimetableAway):
             await timetable.eviction_policy()
 
 
@@ -344,7 +344,7 @@ async def test_a_claim_that_was_given_up_is_taken_back_by_the_next(proxy: Proxy)
         await timetable.put({"j:t:a": NOW - 5, "j:t:b": NOW - 4, "j:t:c": NOW - 3, "j:t:d": NOW - 2})
         await claimed(timetable, NOW - 100)
         proxy.on_request = cut_after_once(scripts.CLAIM, times=2)
-        with pytest.raises(Unavailable):
+        with pytest.raises(TimetableAway):
             await timetable.claim(NOW, 4)
         async with opened(url_of(proxy), timetable_prefix(timetable)) as other:
             assert await claimed(other) == [], "the claim was made, only its answer was lost"
@@ -447,7 +447,7 @@ class MachineWithLostAnswers(TimetableMachine):
     def claim_and_never_hear(self, node: int) -> None:
         self._hear(node)
         kept = self._lose(node, 2)
-        with pytest.raises(Unavailable):
+        with pytest.raises(TimetableAway):
             self.do(self.nodes[node].claim(self.now, 3))
         assert kept[0] == kept[1], "the repetition finds the same"
         timetable = self.nodes[node]
@@ -519,7 +519,7 @@ async def test_who_does_not_come_back_from_restoring_is_replaced(server: RedisSe
 async def test_who_was_told_and_did_not_hear_it_is_told_again(proxy: Proxy) -> None:
     async with opened(url_of(proxy)) as timetable:
         proxy.on_answer = lambda chunk: "cut" if chunk.startswith(b"*2\r\n:") else "pass"
-        with pytest.raises(Unavailable):
+        with pytest.raises(TimetableAway):
             await timetable.lost(NOW)
         proxy.on_answer = lambda _chunk: "pass"
         await eventually(lambda: works(timetable))
@@ -635,7 +635,7 @@ async def test_a_list_of_lanes_of_another_type_is_an_index_that_is_away_until_it
         redis_server().command("RPUSH", getattr(timetable._shards[0], key), "garbage")
         assert await timetable.on_duty(5)
         if key == "lanes":
-            with pytest.raises(Unavailable):
+            with pytest.raises(TimetableAway):
                 await timetable.claim(NOW, 1)
             await timetable.put({"j:t:a": NOW})
         assert await timetable.lost(NOW)
@@ -709,7 +709,7 @@ async def test_a_shard_that_is_away_costs_its_own_members_only() -> None:
         members = await claimed(timetable)
         assert set(members) == {member for member in due if timetable._shard_of(member) == 0}
         timetable._shards[1].breaker.failed()
-        with pytest.raises(Unavailable):
+        with pytest.raises(TimetableAway):
             await timetable.claim(NOW, 10)
         timetable._shards[1].breaker.failed()
         assert await timetable.lost(NOW), "what the other shard tells is not forgotten"

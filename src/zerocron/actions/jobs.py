@@ -41,7 +41,7 @@ from zerocron.core.model import (
     split_execution_id,
 )
 from zerocron.core.phrases import Code as Language
-from zerocron.core.planning import left_behind
+from zerocron.core.planning import claim_on_place, left_behind
 from zerocron.core.requests import check_header, check_method, check_url
 from zerocron.core.retry import strategy_warning
 from zerocron.core.schedule import DayMatch, DstPolicy
@@ -432,11 +432,10 @@ def _leave_behind(connection: Connection, job: Job, changed: Job, reason: Reason
 def _give_place(connection: Connection, job: Job, now: Instant) -> None:
     """Runs of a job that may overlap hold no place. Now that it may not, those under way do (promise 6)."""
     under_way = run_rows.open_of_job(connection, job.id, [RunStatus.RUNNING, RunStatus.RETRYING])
-    running = [run for run in under_way if run.status == RunStatus.RUNNING]
-    holders = running or under_way
-    job.state.active_run_id = holders[0].id if holders else None
-    job.state.active_since = now if holders else None
-    job.state.crowded = int(len(running) > 1)
+    holder = min(under_way, key=claim_on_place, default=None)
+    job.state.active_run_id = holder.id if holder else None
+    job.state.active_since = now if holder else None
+    job.state.crowded = int(len(under_way) > 1)
 
 
 def _cancel(connection: Connection, waiting: list[Run], reason: Reason, now: Instant) -> None:

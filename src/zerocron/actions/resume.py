@@ -21,27 +21,40 @@ from zerocron.core.planning import left_behind
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger import sessions as session_rows
-from zerocron.storage.ledger.database import Ledger
+from zerocron.storage.ledger.database import Ledger, Transaction
 
 log = structlog.get_logger(__name__)
 
 PAGE = 200
+BUSY_SECONDS = 0.1
 
 
-async def from_now(ledger: Ledger, clock: Clock) -> None:
-    """Leave everything behind that was due or under way. Raises Conflict while other nodes run."""
+async def from_now(ledger: Ledger, clock: Clock, *, exclusive: bool) -> None:
+    """Leave everything behind that was due or under way. Raises Conflict while other nodes run.
+
+    `exclusive`: the ledger is this process's alone, so there are none.
+    """
     now = clock.now()
-    await ledger.write(partial(_end_sessions, now=now))
-    cancelled = skipped = 0
-    while count := await ledger.write(partial(_cancel_open_runs, now=now)):
-        cancelled += count
-    while count := await ledger.write(partial(_pass_due_slots, now=now)):
-        skipped += count
+    await ledger.write(partial(_end_sessions, now=now, exclusive=exclusive))
+    cancelled = await _repeat(ledger, clock, partial(_cancel_open_runs, now=now))
+    skipped = await _repeat(ledger, clock, partial(_pass_due_slots, now=now))
     log.warning("resumed_from_now", jobs_with_slots_left_out=skipped, runs_cancelled=cancelled)
 
 
-def _end_sessions(connection: Connection, now: Instant) -> None:
-    if session_rows.live_clock_differences(connection, now):
+async def _repeat(ledger: Ledger, clock: Clock, step: Transaction[tuple[int, bool]]) -> int:
+    """Do a step until nothing is left for it; how much it did. What another transaction holds is tried again."""
+    total = 0
+    while True:
+        done, is_more = await ledger.write(step)
+        total += done
+        if not is_more:
+            return total
+        if not done:
+            await clock.sleep(BUSY_SECONDS)
+
+
+def _end_sessions(connection: Connection, now: Instant, *, exclusive: bool) -> None:
+    if not exclusive and session_rows.live_clock_differences(connection, now):
         raise Conflict(
             "Other nodes are running on this ledger (or one stopped less than 30 s ago). Stop them all before you "
             "resume a restored ledger."
@@ -51,14 +64,16 @@ def _end_sessions(connection: Connection, now: Instant) -> None:
         session_rows.end(connection, others, now=now, reason="restored")
 
 
-def _cancel_open_runs(connection: Connection, now: Instant) -> int:
-    open_runs = run_rows.some_open(connection, PAGE)
-    if not open_runs:
-        return 0
-    jobs = job_rows.lock(connection, list({run.job_id for run in open_runs}))
+def _cancel_open_runs(connection: Connection, now: Instant) -> tuple[int, bool]:
+    found = run_rows.some_open(connection, PAGE)
+    if not found:
+        return 0, False
+    jobs = job_rows.lock(connection, list({run.job_id for run in found}))
     seen = {job_id: job.state.next_run_at for job_id, job in jobs.items()}
     moved: list[tuple[Run, run_rows.Seen]] = []
-    for run in open_runs:
+    for run in found:
+        if run.job_id not in jobs:
+            continue
         moved.append((run, run_rows.seen(run)))
         run.status = advance(run.status, Event.CANCEL)
         run.reason = Reason.RESTORED
@@ -68,21 +83,24 @@ def _cancel_open_runs(connection: Connection, now: Instant) -> int:
         state = job.state
         state.active_run_id = state.active_since = state.queued_run_id = None
         state.crowded = 0
-    job_rows.save_states(connection, list(jobs.values()), seen)
-    run_rows.move(connection, moved)
-    return len(moved)
+    if moved:
+        job_rows.save_states(connection, list(jobs.values()), seen)
+        run_rows.move(connection, moved)
+    return len(moved), True
 
 
-def _pass_due_slots(connection: Connection, now: Instant) -> int:
+def _pass_due_slots(connection: Connection, now: Instant) -> tuple[int, bool]:
     due = job_rows.due_page(connection, after=(0, ""), until=now, limit=PAGE)
     if not due:
-        return 0
+        return 0, False
     jobs = job_rows.lock(connection, [job.id for job in due], to_start=True)
     seen = {job_id: job.state.next_run_at for job_id, job in jobs.items()}
     skipped = [run for job in jobs.values() if (run := _pass_by(job, now)) is not None]
-    job_rows.save_states(connection, list(jobs.values()), seen)
-    run_rows.insert(connection, skipped)
-    return len(due)
+    if jobs:
+        job_rows.save_states(connection, list(jobs.values()), seen)
+    if skipped:
+        run_rows.insert(connection, skipped)
+    return len(jobs), True
 
 
 def _pass_by(job: EngineJob, now: Instant) -> Run | None:

@@ -32,6 +32,7 @@ from zerocron.core.errors import (
     TooLarge,
     Unauthorized,
     Unavailable,
+    Unclear,
     ZerocronError,
 )
 
@@ -106,6 +107,10 @@ def problem(
 
 
 AWAY = "The database cannot be used now. The same request may succeed later."
+UNCLEAR = (
+    "The database's answer was lost: whether the change was made is not known. Look before you repeat it, or repeat it "
+    "with the same Idempotency-Key."
+)
 
 
 def of_error(error: ZerocronError) -> Response:
@@ -114,7 +119,7 @@ def of_error(error: ZerocronError) -> Response:
     message = error.message
     if isinstance(error, Unavailable):
         log.warning("unavailable", reason=message)  # the driver's words may name files and hosts: for the log only
-        message = AWAY
+        message = UNCLEAR if isinstance(error, Unclear) else AWAY
     return problem(
         status,
         message,

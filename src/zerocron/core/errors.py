@@ -7,7 +7,8 @@
     ├── Unauthorized   no key, or not a good one; one text for both            (API 401, CLI exit 3)
     ├── TooLarge       the input is bigger than the published bound            (API 413, CLI exit 2)
     └── Unavailable    a part we need is away; try again later                 (API 503, CLI exit 6)
-        └── Unclear    the same, and nobody knows whether the change was made
+        ├── Unclear          the same, and nobody knows whether the change was made
+        └── TimetableAway    the index of what is due does not answer; the ledger does its work, later
 
 Messages are shown to users as they are: no stack, no secret, no internal address.
 The one table that maps them to HTTP is in zerocron.api.problems.
@@ -79,3 +80,7 @@ class Unavailable(ZerocronError):
 
 class Unclear(Unavailable):
     """The answer to a commit was lost: what was written is looked up by its id, never written again blindly."""
+
+
+class TimetableAway(Unavailable):
+    """The timetable does not answer: nothing is lost, and what is due is found in the ledger."""

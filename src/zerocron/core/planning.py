@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from zerocron.core.lifecycle import WAITING
-from zerocron.core.model import Catchup, Instant, Overlap, Reason, RunStatus
+from zerocron.core.model import Catchup, Cause, Instant, Overlap, Reason, Run, RunStatus
 from zerocron.core.schedule import Schedule
 
 MISFIRE_MS = 5_000
@@ -135,7 +135,8 @@ def _sort_missed(
     end = now if kept is None else kept - 1
     count = schedule.count_between(before, end)
     if count == 0:
-        return kept, ()
+        # The stored cursor need not be a slot of the schedule as computed today; it was one, and is accounted for.
+        return kept, () if kept == due else (Skip(due, due, 1, Reason.MISSED),)
     last = schedule.latest_between(before, end, 1)[-1]
     # The stored cursor need not be a slot of the schedule as it is computed today (zone data change): it is the first.
     return kept, (Skip(min(due, last), last, count, Reason.MISSED),)
@@ -149,6 +150,12 @@ def left_behind(schedule: Schedule, due: Instant | None, now: Instant, reason: R
     if count == 0:
         return Skip(due, due, 1, reason)  # the cursor is no slot of the schedule as computed today; it was one
     return Skip(due, schedule.latest_between(due - 1, now, 1)[-1], count, reason)
+
+
+def claim_on_place(run: Run) -> tuple[bool, bool, Instant, str]:
+    """The order in which runs come by their job's place: nothing may start beside a running one, and no slot may
+    overtake one that is owed because its node was lost."""
+    return run.status != RunStatus.RUNNING, run.cause != Cause.NODE_LOST, run.scheduled_for, run.id
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,9 @@ Permit = Callable[[Run], Awaitable[bool]]
 
 LOAD_TRIES = 5
 LOAD_AGAIN_SECONDS = 1.0
+EARLY_SECONDS_MAX = 1.0
+"""No run is committed longer before it begins."""
+
 PLACES_MIN = 50
 SLOW_SECONDS = 1.0
 """A start transaction that takes longer than this means that the ledger is slow."""
@@ -149,10 +152,10 @@ class Executor:
     async def _execute(self, started: Started) -> None:
         try:
             attempt = Attempt(started.run, started.definition or await self._loaded(started.run))
+            await self._due(started.run)
             if not await self._permit(started.run):
                 log.warning("attempt_not_sent", run_id=started.run.id, reason="its session has ended")
                 return  # whoever ended it settles the run
-            await self._due(started.run)
             result = await self._attempt(attempt)
         except Exception:
             # A fault of ours in one attempt is recorded as its failure; it must not leave the run open.
@@ -161,10 +164,12 @@ class Executor:
         await self._settle(result)
 
     async def _due(self, run: Run) -> None:
-        """Wait for the instant for which the run was started, if that was done early."""
+        """Wait for the instant for which the run was started, if that was early. A clock that is set back meanwhile
+        keeps nobody: it was not that early."""
         begins_at = run.attempt_started_at or 0
-        while (early_ms := begins_at - self._clock.now()) > 0:
-            await self._clock.sleep(early_ms / 1000)
+        until = self._clock.monotonic() + EARLY_SECONDS_MAX
+        while (early_ms := begins_at - self._clock.now()) > 0 and self._clock.monotonic() < until:
+            await self._clock.sleep(min(early_ms / 1000, EARLY_SECONDS_MAX))
 
     async def _loaded(self, run: Run) -> Definition:
         """What to send, when the start transaction left it in the ledger."""

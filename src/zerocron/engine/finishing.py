@@ -24,6 +24,7 @@ from zerocron.core.model import (
     Run,
     RunStatus,
 )
+from zerocron.core.planning import claim_on_place
 from zerocron.engine.attempt import Result
 from zerocron.engine.starting import LostRace
 from zerocron.storage.ledger import executions as execution_rows
@@ -131,12 +132,6 @@ def _lost_execution(run: Run, now: Instant) -> Execution:
     )
 
 
-def _claim_on_place(run: Run) -> tuple[bool, bool, Instant, str]:
-    """The order in which runs come by their job's place: nothing may start beside a running one, and no slot may
-    overtake one that is owed because its node was lost."""
-    return run.status != RunStatus.RUNNING, run.cause != Cause.NODE_LOST, run.scheduled_for, run.id
-
-
 class _Ending:
     """The rows of one finish transaction while they are being decided."""
 
@@ -214,7 +209,7 @@ class _Ending:
         holder = run if run.status not in FINAL else None
         if state.crowded:
             waiting = self._under_way(job)
-            holder = min(waiting, key=_claim_on_place, default=None)
+            holder = min(waiting, key=claim_on_place, default=None)
             state.crowded = int(len(waiting) > 1)
         if holder is None:
             state.active_run_id = state.active_since = None

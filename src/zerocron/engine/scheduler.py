@@ -15,7 +15,7 @@ import structlog
 from sqlalchemy import Connection
 
 from zerocron.clock import Clock
-from zerocron.core.errors import Unavailable, Unclear
+from zerocron.core.errors import TimetableAway, Unavailable, Unclear
 from zerocron.core.model import Instant, RunStatus
 from zerocron.engine.executor import Executor
 from zerocron.engine.sessions import Session
@@ -123,7 +123,7 @@ class Scheduler:
         now = self._clock.now()
         try:
             claim = await self._timetable.claim(now + self._early_ms, limit, without=full_teams)
-        except Unavailable as error:
+        except TimetableAway as error:
             if not self._is_direct:
                 log.error("timetable_away", error=str(error), hint="Work goes on straight from the ledger.")
             self._is_direct = True
@@ -142,10 +142,10 @@ class Scheduler:
         self._metrics.direct_claims.inc()
 
         def due(connection: Connection) -> dict[str, Instant]:
-            jobs = job_rows.overdue(connection, before=now + 1, limit=DIRECT_CANDIDATES)
-            runs = run_rows.due(connection, until=now, limit=DIRECT_CANDIDATES)
-            return {job_member(due.team_id, due.id): due.at for due in jobs if due.team_id not in full_teams} | {
-                run_member(due.team_id, due.id): due.at for due in runs if due.team_id not in full_teams
+            jobs = job_rows.overdue(connection, before=now + 1, limit=DIRECT_CANDIDATES, without=full_teams)
+            runs = run_rows.due(connection, until=now, limit=DIRECT_CANDIDATES, without=full_teams)
+            return {job_member(due.team_id, due.id): due.at for due in jobs} | {
+                run_member(due.team_id, due.id): due.at for due in runs
             }
 
         found = await self._ledger.read(due)

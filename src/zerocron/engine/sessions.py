@@ -242,7 +242,9 @@ class Session:
     async def _fence_expired(self) -> None:
         def transaction(connection: Connection) -> int:
             now = session_rows.database_time(connection)
-            return session_rows.fence_expired(connection, self._clock.now() if now is None else now)
+            return session_rows.fence_expired(
+                connection, self._clock.now() if now is None else now, validity_ms=VALIDITY_MS
+            )
 
         fenced = await self._ledger.write(transaction)
         if fenced:

@@ -11,7 +11,7 @@ import structlog
 from sqlalchemy import Connection
 
 from zerocron.clock import Clock
-from zerocron.core.errors import Unavailable
+from zerocron.core.errors import TimetableAway
 from zerocron.core.model import Due, Instant
 from zerocron.engine.executor import Executor
 from zerocron.engine.sessions import Session
@@ -68,7 +68,7 @@ class Sweep:
         await self._measure_overdue(now)
         try:
             await self._repair(now)
-        except Unavailable:
+        except TimetableAway:
             if not self._timetable_is_away:
                 log.warning("timetable_not_swept", hint="It does not answer; what is due is started from the ledger.")
             self._timetable_is_away = True

@@ -6,7 +6,7 @@ the cursor and what belongs to it, and leaves the engine's counters alone. Must 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -23,6 +23,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    true,
     tuple_,
     update,
 )
@@ -264,8 +265,8 @@ def definitions(connection: Connection, wanted: Iterable[tuple[str, int]]) -> di
     return {(job_id, version): Definition.from_json(orjson.loads(raw)) for job_id, version, raw in rows}
 
 
-def overdue(connection: Connection, *, before: Instant, limit: int) -> list[Due]:
-    """Jobs due before the instant, oldest first.
+def overdue(connection: Connection, *, before: Instant, limit: int, without: Collection[str] = ()) -> list[Due]:
+    """Jobs due before the instant, oldest first; those of the teams in `without` are left out.
 
     A job whose slot waits for its own active run is left out: the end of that run brings it back.
     """
@@ -275,6 +276,7 @@ def overdue(connection: Connection, *, before: Instant, limit: int) -> list[Due]
     query = (
         select(jobs.c.team_id, jobs.c.id, jobs.c.next_run_at)
         .where(jobs.c.next_run_at < before, or_(jobs.c.active_since.is_(None), ~waits))
+        .where(jobs.c.team_id.not_in(without) if without else true())
         .order_by(jobs.c.next_run_at)
         .limit(limit)
     )

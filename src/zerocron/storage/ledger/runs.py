@@ -12,7 +12,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Column, Connection, Integer, Select, bindparam, func, select, tuple_, update
+from sqlalchemy import Column, Connection, Integer, Select, bindparam, func, select, true, tuple_, update
 from sqlalchemy.sql import Insert, Update
 
 from zerocron.core.model import Due, Instant, Run, RunStatus
@@ -164,11 +164,11 @@ def page_of_job(
     return [Run(*row) for row in fetch(connection, query, {})]
 
 
-def due(connection: Connection, *, until: Instant, limit: int) -> list[Due]:
-    """Waiting runs due up to the instant, oldest first."""
+def due(connection: Connection, *, until: Instant, limit: int, without: Collection[str] = ()) -> list[Due]:
+    """Waiting runs due up to the instant, oldest first; those of the teams in `without` are left out."""
     query = (
         select(runs.c.team_id, runs.c.id, runs.c.retry_at)
-        .where(runs.c.retry_at <= until)
+        .where(runs.c.retry_at <= until, runs.c.team_id.not_in(without) if without else true())
         .order_by(runs.c.retry_at)
         .limit(limit)
     )

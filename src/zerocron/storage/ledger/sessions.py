@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, select, update
+from sqlalchemy import ColumnElement, Connection, func, or_, select, update
 from sqlalchemy.sql.expression import literal_column
 
 from zerocron.core.model import Instant
@@ -70,11 +70,15 @@ def end(connection: Connection, session_ids: Sequence[str], *, now: Instant, rea
     )
 
 
-def fence_expired(connection: Connection, now: Instant) -> int:
-    """End every session that was not renewed in time; how many."""
+def fence_expired(connection: Connection, now: Instant, *, validity_ms: int) -> int:
+    """End every session that was not renewed in time; how many.
+
+    One that would be valid for longer than a validity was not renewed since the database's clock was set back.
+    """
+    out_of_time = or_(sessions.c.expires_at < now, sessions.c.expires_at > now + validity_ms)
     statement = (
         update(sessions)
-        .where(sessions.c.settled_at.is_(None), sessions.c.expires_at < now, sessions.c.ended_at.is_(None))
+        .where(sessions.c.settled_at.is_(None), sessions.c.ended_at.is_(None), out_of_time)
         .values(ended_at=now, end_reason="fenced")
     )
     return connection.execute(statement).rowcount

@@ -51,7 +51,7 @@ class Timetable(Protocol):
     async def restore(self, due: Mapping[str, Instant], *, now: Instant) -> int:
         """Put members that are missing, or that are later than a claim made now would hide them; how many.
 
-        A member hidden by a claim is left alone: somebody is working on it. Raises Unavailable.
+        A member hidden by a claim is left alone: somebody is working on it. Raises TimetableAway.
         """
         ...
 
@@ -66,17 +66,17 @@ class Timetable(Protocol):
         Every lane with something due gets an equal share of the limit, and what it does not use goes to the others;
         within a lane the earliest come first. When more lanes are due than the limit has places, they take turns. Lanes
         in `without` are passed over; each one costs a little, so that it should be hundreds at most. When nobody heard
-        the answer to a claim (Unavailable, a caller that gave up), the next claim of the same node finds its members.
-        Raises Unavailable.
+        the answer to a claim (TimetableAway, a caller that gave up), the next claim of the same node finds its members.
+        Raises TimetableAway.
         """
         ...
 
     async def clear(self) -> None:
-        """Forget everything. Raises Unavailable."""
+        """Forget everything. Raises TimetableAway."""
         ...
 
     async def size(self) -> int:
-        """How many members there are. Raises Unavailable."""
+        """How many members there are. Raises TimetableAway."""
         ...
 
     async def lost(self, now: Instant) -> bool:
@@ -84,12 +84,12 @@ class Timetable(Protocol):
 
         One node is told, and it has to restore them all; by asking again it says that it has done so. When it does not
         ask again for some seconds, another is told. An index that nobody has used yet counts as lost, one in the memory
-        of its only node never does: it begins and ends with the process. Raises Unavailable.
+        of its only node never does: it begins and ends with the process. Raises TimetableAway.
         """
         ...
 
     async def on_duty(self, seconds: float) -> bool:
-        """Whether the caller is the one node that is to sweep for the next `seconds`. Raises Unavailable."""
+        """Whether the caller is the one node that is to sweep for the next `seconds`. Raises TimetableAway."""
         ...
 
 

@@ -31,7 +31,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import OutOfMemoryError, RedisError
 
 from zerocron.clock import SystemClock
-from zerocron.core.errors import Invalid, Unavailable
+from zerocron.core.errors import Invalid, TimetableAway
 from zerocron.core.model import Instant
 from zerocron.storage.timetable import scripts
 from zerocron.storage.timetable.breaker import Breaker
@@ -143,7 +143,7 @@ class RedisTimetable:
             words = [shard.channel, self._claimer, *_pairs_by_lane(members, due)]
             try:
                 earlier = await self._call(shard, scripts.PUT, [shard.lanes], words)
-            except Unavailable:
+            except TimetableAway:
                 continue  # logged; the sweep brings them
             if earlier:
                 self._earlier.set()
@@ -165,22 +165,22 @@ class RedisTimetable:
                 words += [lane, len(its), *its]
             try:
                 await self._call(shard, scripts.DROP, [shard.lanes], words)
-            except Unavailable:
+            except TimetableAway:
                 continue  # logged; a member that is no longer due is dropped when it is claimed
 
     async def claim(self, now: Instant, limit: int, hide_ms: int = HIDE_MS, *, without: Collection[str] = ()) -> Claim:
         """One shard after the other, each time from another one on, until the limit is reached. A shard that is away
-        costs its own members only: Unavailable is raised when nothing was found elsewhere."""
+        costs its own members only: TimetableAway is raised when nothing was found elsewhere."""
         wanted = max(0, min(limit, CLAIM_LIMIT_MAX))
         first = self._first_shard
         self._first_shard = (first + 1) % len(self._shards)
         members: list[str] = []
         instants: list[Instant] = []
-        away: Unavailable | None = None
+        away: TimetableAway | None = None
         for shard in self._shards[first:] + self._shards[:first]:
             try:
                 next_due, *claimed = await self._claim_from(shard, now, wanted - len(members), hide_ms, without)
-            except Unavailable as error:
+            except TimetableAway as error:
                 away = error
                 continue
             members += claimed
@@ -206,14 +206,14 @@ class RedisTimetable:
         return total
 
     async def lost(self, now: Instant) -> bool:
-        """By marks and epochs, see `lua/lost.lua`. A shard that is away is asked again the next time; Unavailable is
+        """By marks and epochs, see `lua/lost.lua`. A shard that is away is asked again the next time; TimetableAway is
         raised when no other has lost members."""
         lost = False
-        away: Unavailable | None = None
+        away: TimetableAway | None = None
         for shard in self._shards:
             try:
                 lost |= await self._lost_by(shard, now)
-            except Unavailable as error:
+            except TimetableAway as error:
                 away = error
         if away is not None and not lost:
             raise away
@@ -225,12 +225,12 @@ class RedisTimetable:
         return bool(await self._call(shard, scripts.DUTY, [shard.duty], words))
 
     async def eviction_policy(self) -> str:
-        """What Redis does when its memory is full; "" when this user may not know. Raises Unavailable."""
+        """What Redis does when its memory is full; "" when this user may not know. Raises TimetableAway."""
         try:
             async with asyncio.timeout(CALL_SECONDS_MAX):
                 return str((await self._clients.info()).get("maxmemory_policy", ""))
         except UNREACHABLE as error:
-            raise Unavailable(_AWAY) from error
+            raise TimetableAway(_AWAY) from error
         except RedisError:
             return ""
 
@@ -270,9 +270,9 @@ class RedisTimetable:
         return await self._guarded(shard, script, lambda: self._clients.run(script, keys, words))
 
     async def _guarded(self, shard: _Shard, script: Script, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Try, and try once more when the connection broke; Unavailable for every failure. One log line an outage."""
+        """Try, and try once more when the connection broke; TimetableAway for every failure. One log line an outage."""
         if not shard.breaker.admits():
-            raise Unavailable(_AWAY)
+            raise TimetableAway(_AWAY)
         try:
             async with asyncio.timeout(CALL_SECONDS_MAX):
                 try:
@@ -284,11 +284,11 @@ class RedisTimetable:
             if not shard.away:
                 log.warning("redis_away", shard=shard.lanes, error=kind_of(error))
                 shard.away = True
-            raise Unavailable(_AWAY) from error
+            raise TimetableAway(_AWAY) from error
         except RedisError as error:  # an answer: it costs nobody time, so that the breaker stays as it is
             shard.breaker.succeeded()
             self._note_refusal(shard, script, error)
-            raise Unavailable(_AWAY) from error
+            raise TimetableAway(_AWAY) from error
         except BaseException:
             shard.breaker.abandoned()
             raise
