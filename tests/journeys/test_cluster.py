@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.error import HTTPError
@@ -126,3 +130,30 @@ def _status(url: str) -> int:
             return int(answer.status)
     except HTTPError as error:
         return error.code
+
+
+def test_the_doctor_looks_at_both_services_and_the_clocks(tmp_path: Path) -> None:
+    postgres, redis = postgres_server(), redis_server()
+    database = postgres.database()
+    known = {"ZEROCRON_DATABASE_URL": postgres.url(database), "ZEROCRON_REDIS_URL": redis.url()}
+
+    def command(*words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | known | {"ZEROCRON_DATA_DIR": str(tmp_path), "ZEROCRON_PORT": "0"} | settings  # noqa: TID251
+        return subprocess.run(
+            [sys.executable, "-m", "zerocron", *words], env=environment, capture_output=True, text=True, check=False
+        )
+
+    def checks(**settings: str) -> dict[str, str]:
+        found = json.loads(command("doctor", "--json", **settings).stdout)
+        return {check["check"]: check["status"] for check in found["checks"]}
+
+    assert checks()["database"] == "FAIL", "no server has made the schema yet"
+    assert command("migrate").stdout == "The schema is up to date.\n"
+    assert {name: checks()[name] for name in ("database", "clock", "timetable")} == dict.fromkeys(
+        ("database", "clock", "timetable"), "ok"
+    )
+    nowhere = "127.0.0.1:1"
+    assert checks(ZEROCRON_REDIS_URL=f"redis://{nowhere}")["timetable"] == "FAIL"
+    away = command("doctor", ZEROCRON_DATABASE_URL=f"postgresql://somebody:hush@{nowhere}/x")
+    assert (away.returncode, "hush" in away.stdout + away.stderr, away.stderr) == (1, False, "")
+    postgres.drop(database)

@@ -114,7 +114,9 @@ def _cluster(settings: Settings) -> Iterator[Finding]:
     import asyncio
 
     from zerocron import app
+    from zerocron.cli.logs import configure_logging
 
+    configure_logging("critical", "text")  # the findings say it
     try:
         state = asyncio.run(app.look_at_cluster(settings))
     except Invalid as error:
@@ -265,7 +267,7 @@ def _server(
     if version is None:
         yield _no_server(settings, server, holder, None)
         return
-    if holder is None and not is_named:
+    if holder is None and not is_named and not settings.database_url:
         words = f"the one at {server.url} does not use this data"
         yield Finding("server", "warn", words, "Name its data with --data-dir, or start one for this data.")
         return

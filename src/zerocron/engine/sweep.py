@@ -83,7 +83,10 @@ class Sweep:
 
     async def _repair(self, now: Instant) -> None:
         if not self._is_rebuilding and await self._timetable.lost(now):  # to ask again would say that it is done
-            log.warning("timetable_lost", hint="It is loaded anew from the ledger; service goes on meanwhile.")
+            if self._loaded_at is None:
+                log.info("timetable_is_empty", hint="It is filled from the ledger.")
+            else:
+                log.warning("timetable_lost", hint="It is loaded anew from the ledger; service goes on meanwhile.")
             self._metrics.rebuilt.inc()
             self._is_rebuilding = True
         if self._is_rebuilding:  # until it succeeds: a loss is told once, and to one node
