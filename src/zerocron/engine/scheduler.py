@@ -44,6 +44,10 @@ seldom meet."""
 DIRECT_SECONDS = 0.25
 """How often the ledger is asked while the timetable is away."""
 
+FULL_TEAM_SECONDS = 0.05
+"""While a team has all the places it may have, the others are looked after this often, and at once when one is freed."""
+
+NAMED_MAX = 5
 LOOK_UP_SECONDS = 0.5
 SET_ASIDE_MS = 250
 SET_ASIDE_MS_MAX = 10_000
@@ -101,7 +105,7 @@ class Scheduler:
         if full_teams:
             self._metrics.deferred.labels("team").inc()
             self._executor.freed.clear()
-            await self._clock.wait(self._executor.freed, DIRECT_SECONDS)
+            await self._clock.wait(self._executor.freed, FULL_TEAM_SECONDS)
             return 0
         idle_seconds = DIRECT_SECONDS if self._works_from_the_ledger else IDLE_SECONDS_MAX
         if claim.next_due is None:
@@ -259,6 +263,8 @@ class Scheduler:
             self._metrics.runs.labels("skipped").inc(started.skipped)
         if started.deferred:
             self._metrics.deferred.labels("host").inc(started.deferred)
+        if started.unknown:
+            log.warning("unknown_members_dropped", count=len(started.unknown), members=started.unknown[:NAMED_MAX])
         if started.drop:
             await self._timetable.drop(started.drop)
         await put_near(self._timetable, started.put, now)

@@ -266,9 +266,7 @@ class Session:
             finished = await self._ledger.write(partial(_take_over, session_ids=ended, now=now))
             total += finished.settled
             await self._publish(finished, now)
-            if finished.busy and not finished.settled:
-                break  # another transaction holds their jobs: next time
-            if not finished.settled:
+            if not finished.settled:  # what another transaction holds is left for the next time
                 await self._ledger.write(partial(_mark_settled, session_ids=ended, now=now))
                 break
         if total:

@@ -66,6 +66,9 @@ class StartedBatch:
     runs: list[Started] = field(default_factory=list)
     put: dict[str, Instant] = field(default_factory=dict)
     drop: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    """Of those dropped: members that are none of ours, or whose job or run does not exist."""
+
     skipped: int = 0
     deferred: int = 0
 
@@ -117,7 +120,7 @@ def start_batch(
     missing = [job_id for job_id in job_ids if job_id not in jobs]
     busy = job_rows.existing(connection, missing) if missing else set()
     batch = _Batch(connection, jobs, now, early_ms, session_id, host_room, wanted_runs=list(waiting))
-    batch.result.drop.extend(strangers)
+    batch.result.unknown.extend(strangers)
     for run_id, member in run_members.items():
         if run_id in waiting and waiting[run_id].job_id in busy:
             batch.result.put[member] = now + BUSY_MS
@@ -129,6 +132,7 @@ def start_batch(
         else:
             batch.take_slots(job_id, member)
     batch.write(stop_point)
+    batch.result.drop.extend(batch.result.unknown)
     return batch.result
 
 
@@ -180,7 +184,10 @@ class _Batch:
     def take_slots(self, job_id: str, member: str) -> None:
         """Decide about a job's due slots."""
         job = self._jobs.get(job_id)
-        if job is None or job.status != JobStatus.ACTIVE or job.state.next_run_at is None:
+        if job is None:
+            self.result.unknown.append(member)
+            return
+        if job.status != JobStatus.ACTIVE or job.state.next_run_at is None:
             self.result.drop.append(member)
             return
         due = job.state.next_run_at
@@ -217,7 +224,10 @@ class _Batch:
         """Decide about a waiting run whose time has come."""
         run = self._runs.get(run_id)
         job = self._jobs.get(run.job_id) if run is not None else None
-        if run is None or job is None or run.status not in WAITING or run.retry_at is None:
+        if run is None or job is None:
+            self.result.unknown.append(member)
+            return
+        if run.status not in WAITING or run.retry_at is None:
             self.result.drop.append(member)
             return
         if run.retry_at > self._now:
