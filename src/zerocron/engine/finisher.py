@@ -143,12 +143,14 @@ class Finisher:
 
     async def _write(self, results: list[Result]) -> set[str]:
         self._stop_point("before-finish")
-        now = self._clock.now()
         begun = self._clock.monotonic()
-        finished = await self._ledger.write(lambda connection: finish_batch(connection, results, now=now))
+        finished = await self._ledger.write(
+            # The time is taken when it is its turn: of two transactions the later one has the later time.
+            lambda connection: finish_batch(connection, results, now=self._clock.now())
+        )
         self._metrics.transaction.labels("finish").observe(self._clock.monotonic() - begun)
         self._stop_point("after-finish")
-        await self._publish(finished, results, now)
+        await self._publish(finished, results, self._clock.now())
         return finished.busy
 
     async def _publish(self, finished: Finished, results: list[Result], now: Instant) -> None:

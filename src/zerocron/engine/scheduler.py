@@ -193,7 +193,6 @@ class Scheduler:
         return count
 
     async def _start_together(self, members: Sequence[str]) -> int:
-        now = self._clock.now()
         session_id, stop_point = self._session.id, self._stop_point
         begun = self._clock.monotonic()
         decided: list[StartedBatch] = []
@@ -202,7 +201,7 @@ class Scheduler:
             batch = start_batch(
                 connection,
                 members,
-                now=now,
+                now=self._clock.now(),  # when it is its turn: of two transactions the later one has the later time
                 session_id=session_id,
                 early_ms=self._early_ms,
                 host_room=self._executor.host_room,
@@ -230,7 +229,7 @@ class Scheduler:
         if self._set_aside:
             for member in members:
                 self._set_aside.pop(member, None)
-        await self._publish(started, now)
+        await self._publish(started, self._clock.now())
         return len(started.runs) + started.skipped
 
     async def _was_committed(self, batch: StartedBatch, session_id: str) -> bool:
