@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup run test services quick check fmt docs bench lock clean
+.PHONY: help setup run test services quick check fmt docs faults bench lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -61,7 +61,10 @@ fmt: setup ## Format the code and sort its imports
 docs: setup ## Write the generated pages: settings, command line, OpenAPI
 	$(BIN)/python -m docs.generate
 
-bench: setup ## Measure; JSON lines on standard output
+faults: setup services ## Hurt a cluster for an hour and publish the table (build/faults); MINUTES and SEED choose
+	$(BIN)/python -m tests.faults.cluster_long --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) --out build/faults
+
+bench: setup services ## Measure; JSON lines on standard output
 	$(BIN)/python -m bench
 
 lock: ## Renew the dependency locks (hashes for every platform)

@@ -25,7 +25,7 @@ from tests.support.postgres import PostgresServer
 from tests.support.redis import RedisServer
 
 from zerocron.core.instants import from_rfc3339
-from zerocron.core.model import DEFAULT_TEAM_ID
+from zerocron.core.model import DEFAULT_TEAM_ID, Definition, RetryPolicy, SuccessRule
 from zerocron.storage.ledger.database import Ledger, SqliteLedger
 from zerocron.storage.ledger.postgres import PostgresLedger
 from zerocron.storage.ledger.tables import executions, job_versions, jobs, runs
@@ -158,6 +158,9 @@ def _in_ledger(site: Site, transaction: Callable[[Connection], T]) -> T:
     return asyncio.run(work())
 
 
+_DELIVERY = orjson.dumps(Definition("GET", "", (), None, 30, RetryPolicy(), SuccessRule()).delivery_json()).decode()
+
+
 def _row(number: int, item: Seed, port: int) -> dict[str, Any]:
     return {
         "id": f"00000000-0000-7000-8000-{number:012d}",
@@ -176,10 +179,7 @@ def _row(number: int, item: Seed, port: int) -> dict[str, Any]:
         "headers": "[]",
         "body": None,
         "timeout_seconds": 30,
-        "retry_attempts": 1,
-        "retry_backoff": "exponential",
-        "retry_delay_seconds": 5,
-        "success": '[["2xx"],null,null]',
+        "delivery": _DELIVERY,
         "overlap": "skip",
         "catchup": "latest",
         "catchup_window_seconds": 86_400,

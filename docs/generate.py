@@ -99,6 +99,8 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("serve",),
     *(("jobs", verb) for verb in ("create", "list", "show", "edit", "pause", "resume", "trigger", "delete", "runs")),
     ("runs", "show"),
+    *(("signing", verb) for verb in ("rotate", "show")),
+    *(("secrets", verb) for verb in ("set", "list", "delete", "rotate", "new-key")),
     *(("keys", verb) for verb in ("create", "list", "revoke")),
     ("preview",),
     ("doctor",),

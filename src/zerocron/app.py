@@ -30,13 +30,16 @@ from zerocron import __version__
 from zerocron.actions import resume
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
+from zerocron.actions.secrets import Secrets, check_master_keys
+from zerocron.actions.signing import Signing
 from zerocron.api.application import create_application
 from zerocron.api.services import Services
 from zerocron.clock import Clock, LedgerClock, SystemClock
-from zerocron.core.addresses import parse_allow
+from zerocron.core.addresses import OwnEndpoint, parse_allow
 from zerocron.core.errors import Unauthorized, Unavailable
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.schedule import tzdata_version
+from zerocron.core.sealing import Keyring, new_master_key, read_master_keys
 from zerocron.demo import SAMPLES, DemoTarget, make_samples
 from zerocron.engine import zonedata
 from zerocron.engine.run import Bounds, Engine, Loop
@@ -84,6 +87,7 @@ class Node:
     application: FastAPI
     jobs: Jobs
     keys: Keys
+    secrets: Secrets
     ledger: Ledger
 
 
@@ -105,8 +109,14 @@ async def run_node(
         if resume_from_now:
             await resume.from_now(ledger, clock, exclusive=isinstance(ledger, SqliteLedger))
         engine = await _make_engine(settings, ground, stack, stop_point) if settings.role != "api" else None
-        jobs = Jobs(ledger=ledger, timetable=ground.timetable, clock=clock)
+        jobs = Jobs(
+            ledger=ledger,
+            timetable=ground.timetable,
+            clock=clock,
+            allow_insecure_tls=settings.allow_insecure_tls,
+        )
         keys = Keys(ledger=ledger, clock=clock)
+        secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
         if settings.role != "engine":
             await _keep_local_key(keys, settings.local_key_path)
         application = create_application(
@@ -114,6 +124,8 @@ async def run_node(
                 ledger=ledger,
                 jobs=jobs,
                 keys=keys,
+                secrets=secrets,
+                signing=Signing(ledger=ledger, clock=clock, secrets=secrets),
                 clock=clock,
                 metrics=metrics,
                 stalled=engine.stalled if engine is not None else list,
@@ -132,7 +144,11 @@ async def run_node(
         key_use = Loop("key-use", keys.save_use, clock=clock, metrics=metrics)
         key_use.start()
         stack.push_async_callback(_stop_key_use, key_use, keys)
-        yield Node(engine, application, jobs, keys, ledger)
+        if engine is not None:
+            secret_use = Loop("secret-use", engine.unsealer.save_use, clock=clock, metrics=metrics)
+            secret_use.start()
+            stack.push_async_callback(secret_use.stop)
+        yield Node(engine, application, jobs, keys, secrets, ledger)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +160,7 @@ class Ground:
     clock: Clock
     on_time: OnTime
     metrics: Metrics
+    keyring: Keyring
 
 
 async def _lay_ground(settings: Settings, clock: Clock | None, stack: contextlib.AsyncExitStack) -> Ground:
@@ -152,11 +169,42 @@ async def _lay_ground(settings: Settings, clock: Clock | None, stack: contextlib
     metrics.build.info({"version": __version__, "tzdata": tzdata_version()})
     ledger, clock, on_time = await _open_ledger(settings, clock)
     stack.push_async_callback(ledger.close)
+    keyring = await _find_master_keys(settings, ledger)
     if settings.database_url and settings.role != "api":
         membership = await Membership.join(settings.database_url, clock=clock, alone=not settings.redis_url)
         stack.push_async_callback(membership.leave)
     await zonedata.refresh(ledger, clock, tzdata_version())
-    return Ground(ledger, await _open_timetable(settings, stack), clock, on_time, metrics)
+    return Ground(ledger, await _open_timetable(settings, stack), clock, on_time, metrics, keyring)
+
+
+async def _find_master_keys(settings: Settings, ledger: Ledger) -> Keyring:
+    """The master keys of this node, which are those that the ledger needs. Raises Invalid, Conflict.
+
+    A node without any may share a PostgreSQL ledger for as long as no node has one: a cluster that keeps no secrets
+    needs no key, and one that does is joined by nobody who could not open them.
+    """
+    path = settings.secret_key_path
+    hint = "Add the right one to ZEROCRON_SECRET_KEY: several are separated by commas, the newest first."
+    if settings.secret_key:
+        keyring = read_master_keys(settings.secret_key, source="ZEROCRON_SECRET_KEY")
+    elif settings.database_url:
+        keyring = Keyring()
+    else:
+        hint = f"Put back the file {path} as it was, or set ZEROCRON_SECRET_KEY to what it held."
+        text = await asyncio.to_thread(_read_if_there, path)
+        if text is None:
+            await check_master_keys(ledger, Keyring(), hint)  # a key that was lost must not be replaced by another one
+            text = new_master_key()
+            await asyncio.to_thread(_write_private, path, text + "\n")
+        keyring = read_master_keys(text, source=str(path))
+    await check_master_keys(ledger, keyring, hint)
+    return keyring
+
+
+def _own_endpoints(settings: Settings) -> list[OwnEndpoint]:
+    """Where this server is reached, which no job may call."""
+    own = [OwnEndpoint(settings.host, settings.port)]
+    return [*own, OwnEndpoint.of_url(settings.base_url)] if settings.base_url else own
 
 
 async def _make_engine(
@@ -164,6 +212,7 @@ async def _make_engine(
 ) -> Engine:
     outbound = Outbound(
         allow=parse_allow(settings.outbound_allow),
+        own=_own_endpoints(settings),
         connections_max=settings.in_flight_max,
         user_agent=f"0cron/{__version__}",
     )
@@ -187,11 +236,14 @@ async def _make_engine(
         metrics=ground.metrics,
         session=session,
         send=outbound.send,
+        keyring=ground.keyring,
+        allow_insecure_tls=settings.allow_insecure_tls,
         bounds=Bounds(
             in_flight_max=settings.in_flight_max,
             team_in_flight_max=settings.team_in_flight_max,
             host_in_flight_max=settings.host_in_flight_max,
             early_ms=EARLY_MS,
+            retry_percent_max=settings.retry_percent_max,
             history_days=settings.history_days,
             history_runs_per_job=settings.history_runs_per_job,
         ),
@@ -287,9 +339,15 @@ def _write_private(path: Path, text: str) -> None:
     file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         os.write(file, text.encode())
+        os.fsync(file)
     finally:
         os.close(file)
     draft.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # what is sealed with a key must not outlive it in a power cut
+    finally:
+        os.close(folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +372,8 @@ async def serve(
 ) -> None:
     """Serve until a signal comes. Raises Conflict when the address or the data are in use."""
     listener = listen(settings.host, settings.port)
+    host, port = listener.getsockname()[:2]
+    settings = dataclasses.replace(settings, host=host, port=port)  # as they are: a port of 0 took a free one
     stopping, force = asyncio.Event(), asyncio.Event()
     _on_signals(stopping, force)
     async with contextlib.AsyncExitStack() as stack:

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from zerocron.core.errors import FieldError, Invalid
+from zerocron.core.requests import check_url
 
 PREFIX = "ZEROCRON_"
 
 
-def _knob(default: Any, why: str, *, low: float | None = None, high: float | None = None) -> Any:
-    return field(default=default, metadata={"why": why, "low": low, "high": high})
+def _knob(
+    default: Any, why: str, *, low: float | None = None, high: float | None = None, is_secret: bool = False
+) -> Any:
+    return field(default=default, metadata={"why": why, "low": low, "high": high}, repr=not is_secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class Settings:
         "",
         "The ledger: empty for a SQLite file in the data directory, or postgresql://user:password@host/database. "
         "Better given as a file, by ZEROCRON_DATABASE_URL_FILE: it holds a password.",
+        is_secret=True,
     )
     database_connections_max: int = _knob(10, "Connections one node opens to PostgreSQL, at most.", low=3, high=200)
     redis_url: str = _knob(
@@ -52,10 +56,27 @@ class Settings:
     )
     host: str = _knob("127.0.0.1", "The address the API listens on. 0.0.0.0 opens it to the network.")
     port: int = _knob(8000, "The port the API listens on; 0 takes a free one.", low=0, high=65_535)
+    secret_key: str = _knob(
+        "",
+        "Master keys that seal the secrets of jobs, from `0cron secrets new-key`: 32 bytes in base64 or hex, several "
+        "separated by commas, the newest first. Empty with SQLite: the file secret-key in the data directory, made at "
+        "the first start. Every node of a cluster needs the same. Better given by ZEROCRON_SECRET_KEY_FILE.",
+        is_secret=True,
+    )
     outbound_allow: str = _knob(
         "",
         "Private or loopback networks that jobs may call: CIDR[:port[-port]], comma separated, "
         "such as 127.0.0.0/8:8000-9000,10.0.0.0/8. Everything else that is not public is refused.",
+    )
+    allow_insecure_tls: bool = _knob(
+        False,
+        "Let jobs switch the verification of TLS certificates off (verify_tls), such as for self-signed ones on a LAN. "
+        "Without it certificates are verified, whatever a job says.",
+    )
+    base_url: str = _knob(
+        "",
+        "The URL at which others reach this server, such as https://cron.example.com. No job may call it: a job that "
+        "calls its own scheduler can go round for ever.",
     )
     in_flight_max: int = _knob(
         1_000, "Requests in flight at once; more wait. Each may hold up to 2 MB while it runs.", low=1, high=10_000
@@ -68,6 +89,13 @@ class Settings:
     )
     host_in_flight_max: int = _knob(
         0, "Requests in flight to one host and port at once; 0: as many as there are.", low=0, high=10_000
+    )
+    retry_percent_max: int = _knob(
+        20,
+        "Retries of a team beyond a burst of 100: so many to a hundred of its runs, and one a second at least. More "
+        "are not dropped but made later.",
+        low=1,
+        high=1_000,
     )
     drain_seconds: float = _knob(
         30.0, "How long SIGTERM waits for running requests before it gives them up.", low=0, high=3_600
@@ -88,6 +116,11 @@ class Settings:
     def local_key_path(self) -> Path:
         """The API key by which the command line on the same machine just works (0600)."""
         return self.data_dir / "local-key"
+
+    @property
+    def secret_key_path(self) -> Path:
+        """The master key of a SQLite ledger when `secret_key` is empty (0600)."""
+        return self.data_dir / "secret-key"
 
     @property
     def local_url_path(self) -> Path:
@@ -136,6 +169,11 @@ def load(overrides: Mapping[str, Any] | None = None, environment: Mapping[str, s
 
 def _check_together(settings: Settings) -> None:
     """Raises Invalid for values that are right by themselves but not beside each other."""
+    if settings.base_url:
+        try:
+            check_url(settings.base_url)
+        except Invalid as error:
+            raise Invalid(f"{PREFIX}BASE_URL: {error.message}", field=PREFIX + "BASE_URL") from None
     if settings.redis_url and not settings.database_url:
         raise Invalid(
             f"{PREFIX}REDIS_URL: a shared timetable needs a shared ledger; set {PREFIX}DATABASE_URL=postgresql://..., "

@@ -27,6 +27,7 @@ def filled(path: str) -> str:
         path.replace("{job_id}", NOWHERE)
         .replace("{run_id}", NOWHERE)
         .replace("{key_id}", "abcdefghijkl")
+        .replace("{name}", "API_KEY")
         .replace("{execution_id}", f"{NOWHERE}.1")
     )
 

@@ -172,6 +172,7 @@ async def test_every_example_works_as_it_is(api: Client, target: Target) -> None
     run = await api.post(f"/v1/jobs/{job['id']}/trigger")
     await api.run_that(run["id"], "succeeded")
     key = (await api("POST", "/v1/api-keys", {"name": "x"})).json
+    await api.post("/v1/signing-key/rotate")
     known = {
         "$ZEROCRON_API_URL": "",
         "$ZEROCRON_API_KEY": api.key or "",
@@ -179,6 +180,7 @@ async def test_every_example_works_as_it_is(api: Client, target: Target) -> None
         "$RUN_ID": run["id"],
         "$EXECUTION_ID": f"{run['id']}.1",
         "$KEY_ID": key["id"],
+        "$NAME": "STRIPE_KEY",
     }
 
     assert len(commands) == len(OPERATIONS)

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from tests.api.support import JOB, NOWHERE, Client, until
+
+from zerocron.app import Node
+
+SUCCESS: dict[str, Any] = {
+    "status": ["2xx"],
+    "body_contains": None,
+    "body_not_contains": None,
+    "body_matches": None,
+    "json": [],
+    "headers": {},
+    "max_duration_ms": None,
+}
 
 
 async def test_a_job_has_every_field_with_its_default(api: Client) -> None:
@@ -30,17 +43,22 @@ async def test_a_job_has_every_field_with_its_default(api: Client) -> None:
         "dst": "run_once",
         "day_match": "either",
         "status": "active",
+        "status_reason": None,
         "url": "https://example.com/x",
         "method": "GET",
         "headers": {},
         "body": None,
         "timeout": 30,
-        "retry": {"attempts": 1, "backoff": "exponential", "delay": 5},
+        "retry": {"attempts": 1, "backoff": "exponential", "delay": 5, "jitter": "none"},
         "overlap": "skip",
         "catchup": "latest",
         "catchup_window": 86_400,
         "on_lost": "rerun",
-        "success": {"status": ["2xx"], "body_contains": None, "body_not_contains": None},
+        "disable_after": 0,
+        "redirects": 0,
+        "verify_tls": True,
+        "sign": False,
+        "success": SUCCESS,
         "notify": {},
         "tags": [],
         "last_run": None,
@@ -100,8 +118,8 @@ async def test_an_edit_changes_what_it_names_and_nothing_else(api: Client) -> No
     changed = answer.json
     assert answer.status == 200
     assert changed["version"] == 2
-    assert changed["retry"] == {"attempts": 5, "backoff": "exponential", "delay": 7}
-    assert changed["success"] == {"status": ["404"], "body_contains": "ok", "body_not_contains": None}
+    assert changed["retry"] == {"attempts": 5, "backoff": "exponential", "delay": 7, "jitter": "none"}
+    assert changed["success"] == SUCCESS | {"status": ["404"], "body_contains": "ok"}
     assert (changed["name"], changed["overlap"], changed["timeout"]) == ("new", "queue", 5)
     same = set(job) - {"version", "name", "retry", "success", "overlap", "timeout", "updated_at"}
     assert {name: changed[name] for name in same} == {name: job[name] for name in same}
@@ -120,7 +138,60 @@ async def test_an_edit_may_take_away_what_may_be_nothing(api: Client) -> None:
 
     assert changed["body"] is None
     assert changed["headers"] == {}
-    assert changed["success"] == {"status": ["2xx"], "body_contains": None, "body_not_contains": "b"}
+    assert changed["success"] == SUCCESS | {"body_not_contains": "b"}
+
+
+RULES = {
+    "status": ["2xx", "404"],
+    "body_contains": "a",
+    "body_not_contains": "b",
+    "body_matches": "(?i)A+",
+    "json": [{"path": "$.a[0]", "equals": value} for value in ("x", 1, 1.5, True, None)],
+    "headers": {"X-State": "done"},
+    "max_duration_ms": 1_500,
+}
+
+
+async def test_every_rule_of_success_is_shown_as_it_was_written_and_can_be_taken_away(api: Client) -> None:
+    job = await api.job(success=RULES)
+    assert job["success"] == RULES
+    for name in ("body_contains", "body_not_contains", "body_matches", "max_duration_ms"):
+        await api("PATCH", f"/v1/jobs/{job['id']}", {"success": {name: None}})
+    changed = (await api("PATCH", f"/v1/jobs/{job['id']}", {"success": {"json": [], "headers": {}}})).json
+    assert changed["success"] == SUCCESS | {"status": ["2xx", "404"]}
+
+
+async def test_an_edit_tells_one_from_true(api: Client) -> None:
+    job = await api.job(success={"json": [{"path": "$.a", "equals": 1}]})
+    rules = [{"path": "$.a", "equals": True}]
+    changed = (await api("PATCH", f"/v1/jobs/{job['id']}", {"success": {"json": rules}})).json
+    assert changed["success"]["json"][0]["equals"] is True
+
+
+async def test_how_a_request_is_delivered_can_be_set_and_changed(api: Client) -> None:
+    job = await api.job(redirects=5, disable_after=3, retry={"jitter": "full"})
+    assert (job["redirects"], job["disable_after"], job["retry"]["jitter"]) == (5, 3, "full")
+    change = {"redirects": 0, "disable_after": 0, "retry": {"jitter": "none"}}
+    changed = (await api("PATCH", f"/v1/jobs/{job['id']}", change)).json
+    assert (changed["redirects"], changed["disable_after"], changed["retry"]["jitter"]) == (0, 0, "none")
+
+
+async def test_certificates_are_verified_unless_the_operator_lets_jobs_decide(node: Node, api: Client) -> None:
+    refused = "This server does not let jobs switch the verification of certificates off."
+    assert refused in (await api("POST", "/v1/jobs", JOB | {"verify_tls": False})).problem(422, "verify_tls")
+    job = await api.job()
+    assert refused in (await api("PATCH", f"/v1/jobs/{job['id']}", {"verify_tls": False})).problem(422, "verify_tls")
+    node.jobs._allow_insecure_tls = True
+    try:
+        loose = (await api("PATCH", f"/v1/jobs/{job['id']}", {"verify_tls": False})).json
+    finally:
+        node.jobs._allow_insecure_tls = False
+    assert loose["verify_tls"] is False
+    assert [warning.partition(":")[0] for warning in loose["warnings"]] == ["Certificates are not verified"]
+    renamed = (await api("PATCH", f"/v1/jobs/{job['id']}", {"name": "b"})).json
+    assert renamed["warnings"] == loose["warnings"], "what was allowed once is no obstacle to another edit"
+    strict = (await api("PATCH", f"/v1/jobs/{job['id']}", {"verify_tls": True})).json
+    assert (strict["verify_tls"], strict["warnings"]) == (True, [])
 
 
 @pytest.mark.parametrize(

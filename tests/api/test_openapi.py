@@ -32,6 +32,12 @@ OPERATIONS = {
     "list_executions": "GET /v1/jobs/{job_id}/executions",
     "show_execution": "GET /v1/executions/{execution_id}",
     "preview_schedule": "POST /v1/schedules/preview",
+    "put_secret": "PUT /v1/secrets/{name}",
+    "list_secrets": "GET /v1/secrets",
+    "delete_secret": "DELETE /v1/secrets/{name}",
+    "rotate_secrets": "POST /v1/secrets/rotate",
+    "show_signing_key": "GET /v1/signing-key",
+    "rotate_signing_key": "POST /v1/signing-key/rotate",
     "create_api_key": "POST /v1/api-keys",
     "list_api_keys": "GET /v1/api-keys",
     "revoke_api_key": "DELETE /v1/api-keys/{key_id}",
@@ -160,7 +166,7 @@ async def test_the_examples_are_true(document: dict[str, Any]) -> None:
     }
     for name, model in shapes.items():
         for example in document["components"]["schemas"][name]["examples"]:
-            assert model.model_validate(example).model_dump(mode="json") == example
+            assert model.model_validate(example).model_dump(mode="json", by_alias=True) == example
 
 
 async def test_a_validator_accepts_it(document: dict[str, Any]) -> None:

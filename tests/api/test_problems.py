@@ -114,7 +114,7 @@ async def test_a_query_parameter_given_twice_is_refused(api: Client) -> None:
         ("limit=1.5", "limit", "This has to be a whole number; this is '1.5'."),
         ("limit=", "limit", "This has to be a whole number; this is ''."),
         (f"limit={'9' * 5000}", "limit", None),
-        ("status=gone", "status", "This has to be 'active', 'paused' or 'completed'; this is 'gone'."),
+        ("status=gone", "status", "This has to be 'active', 'paused', 'disabled' or 'completed'; this is 'gone'."),
         (f"q={'a' * 201}", "q", "At most 200 characters; this has 201."),
         (f"tag={'a' * 51}", "tag", "At most 50 characters; this has 51."),
         (f"cursor={'a' * 501}", "cursor", "At most 500 characters; this has 501."),

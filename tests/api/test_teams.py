@@ -16,12 +16,20 @@ async def everything_of(api: Client, target: Target) -> dict[str, str]:
     run = await api.post(f"/v1/jobs/{job['id']}/trigger")
     await api.run_that(run["id"], "succeeded")
     key = (await api("POST", "/v1/api-keys", {"name": "mine"})).json
-    return {"job_id": job["id"], "run_id": run["id"], "execution_id": f"{run['id']}.1", "key_id": key["id"]}
+    assert (await api("PUT", "/v1/secrets/OF_TEAM_A", {"value": "the value of team A"})).status == 200
+    return {
+        "job_id": job["id"],
+        "run_id": run["id"],
+        "execution_id": f"{run['id']}.1",
+        "key_id": key["id"],
+        "name": "OF_TEAM_A",
+    }
 
 
 async def state_of(api: Client, ids: dict[str, str]) -> list[Any]:
     keys = [key["id"] for key in (await api.get("/v1/api-keys"))["items"]]
-    return [await api.get(f"/v1/jobs/{ids['job_id']}"), await api.get(f"/v1/runs/{ids['run_id']}"), keys]
+    secrets = await api.get("/v1/secrets")
+    return [await api.get(f"/v1/jobs/{ids['job_id']}"), await api.get(f"/v1/runs/{ids['run_id']}"), keys, secrets]
 
 
 async def test_every_id_of_another_team_is_404_and_nothing_changes(
@@ -32,7 +40,7 @@ async def test_every_id_of_another_team_is_404_and_nothing_changes(
     tried = 0
 
     for method, path in routes(node):
-        if "{" not in path:
+        if "{" not in path or method == "PUT":  # what is put under a name of one's own choice is one's own
             continue
         document = {"name": "taken"} if method == "PATCH" else None
         answer = await stranger(method, path.format(**ids), document)

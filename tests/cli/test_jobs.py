@@ -28,6 +28,17 @@ def test_every_option_of_create_reaches_the_server(home: Cli) -> None:
         *("--body", "hello", "--timeout", "1.5", "--attempts", "4", "--backoff", "linear", "--delay", "30s"),
         *("--overlap", "queue", "--catchup", "all", "--catchup-window", "2h", "--on-lost", "give_up"),
         *("--success-status", "200", "--success-status", "404", "--body-contains", "yes", "--body-not-contains", "no"),
+        *(
+            "--body-matches",
+            "y.s",
+            "--json-equals",
+            "$.n=1",
+            "--json-equals",
+            '$["a=b"].s=so = it',
+            "--max-duration",
+            "2s",
+        ),
+        *("--header-equals", "X-State: done", "--redirects", "2", "--jitter", "full", "--disable-after", "9"),
         *("--tag", "one", "--tag", "two", "--json"),
     ).json
     assert (
@@ -38,12 +49,22 @@ def test_every_option_of_create_reaches_the_server(home: Cli) -> None:
             "headers": {"X-One": "1", "x-two": "a:b"},
             "body": "hello",
             "timeout": 1.5,
-            "retry": {"attempts": 4, "backoff": "linear", "delay": 30},
+            "retry": {"attempts": 4, "backoff": "linear", "delay": 30, "jitter": "full"},
+            "redirects": 2,
+            "disable_after": 9,
             "overlap": "queue",
             "catchup": "all",
             "catchup_window": 7200,
             "on_lost": "give_up",
-            "success": {"status": ["200", "404"], "body_contains": "yes", "body_not_contains": "no"},
+            "success": {
+                "status": ["200", "404"],
+                "body_contains": "yes",
+                "body_not_contains": "no",
+                "body_matches": "y.s",
+                "json": [{"path": "$.n", "equals": 1}, {"path": '$["a=b"].s', "equals": "so = it"}],
+                "headers": {"X-State": "done"},
+                "max_duration_ms": 2_000,
+            },
             "tags": ["one", "two"],
         }
         == made
@@ -138,7 +159,7 @@ def test_edit_changes_what_is_given_and_clears_what_is_named(home: Cli) -> None:
         "jobs", "edit", "editable", "--clear", "body", "--clear", "tags", "--name", "edited", "--json"
     ).json
     assert (edited["name"], edited["body"], edited["tags"]) == ("edited", None, [])
-    assert edited["retry"] == {"attempts": 3, "backoff": "exponential", "delay": 60}
+    assert edited["retry"] == {"attempts": 3, "backoff": "exponential", "delay": 60, "jitter": "none"}
     assert edited["schedule"] == "every 90 minutes"
     assert "error: There is nothing to change." in home.here("jobs", "edit", "edited", code=2).err
     assert "error: --url: " in home.here("jobs", "edit", "edited", "--url", "", code=2).err
@@ -169,7 +190,7 @@ def test_delete_asks_on_a_terminal(home: Cli) -> None:
 
 
 def test_trigger_tells_how_to_see_the_run_and_waits_when_asked(home: Cli, target: str) -> None:
-    home.make("good", f"{target}/ok")
+    home.make("good", f"{target}/ok", overlap="allow")
     assert "runs show " in home.here("jobs", "trigger", "good").out
     assert "It succeeded: 200 in " in home.here("jobs", "trigger", "good", "--wait").out
     run = home("jobs", "trigger", "good", "--wait", "--json").json
@@ -182,3 +203,52 @@ def test_trigger_and_wait_fails_when_the_run_fails_and_says_why(home: Cli, targe
     failed = home("jobs", "trigger", "bad", "--wait", code=1)
     assert "The status was 500; the job accepts 2xx." in failed.out
     assert home.here("jobs", "trigger", "bad", "--wait", "--json", code=1).json["status"] == "failed"
+
+
+def test_show_tells_how_a_request_is_sent_and_judged(home: Cli) -> None:
+    rules = {
+        "body_matches": "^ok",
+        "json": [{"path": "$.state", "equals": "done"}, {"path": "$.ok", "equals": True}],
+        "headers": {"X-State": "done"},
+        "max_duration_ms": 1_500,
+    }
+    home.make("judged", success=rules, redirects=1, disable_after=3, retry={"attempts": 2, "jitter": "full"})
+    shown = " ".join(home.here("jobs", "show", "judged").out.split())
+    for words in (
+        "sent 1 redirect followed at most",
+        "status 2xx, body matches '^ok', $.state is \"done\", $.ok is true, header X-State is 'done', within 1.50 s",
+        "up to 2 attempts, exponential back-off with full jitter from 5 s; disabled after 3 failed runs in a row",
+    ):
+        assert words in shown, shown
+    cleared = ("body-matches", "json-equals", "header-equals", "max-duration")
+    edited = home.here(
+        "jobs", "edit", "judged", *(word for part in cleared for word in ("--clear", part)), "--json"
+    ).json
+    assert edited["success"] == {
+        "status": ["2xx"],
+        "body_contains": None,
+        "body_not_contains": None,
+        "body_matches": None,
+        "json": [],
+        "headers": {},
+        "max_duration_ms": None,
+    }
+
+
+def test_flags_can_be_said_both_ways(home: Cli) -> None:
+    home.make("flagged")
+    assert home.here("jobs", "edit", "flagged", "--no-sign", "--verify-tls", "--json").json["sign"] is False
+    refused = home.here("jobs", "edit", "flagged", "--no-verify-tls", code=2).err
+    assert refused.startswith("error: This server does not let jobs switch the verification")
+    assert "write it as '$.path=value'" in home.here("jobs", "edit", "flagged", "--json-equals", "a", code=2).err
+
+
+def test_a_disabled_job_is_listed_and_shown_with_its_reason(home: Cli) -> None:
+    job = home.make("broken down", disable_after=1, timeout=1)
+    home.trigger(job)
+    listed = home.here("jobs", "list", "--status", "disabled", "--json").json["items"]
+    assert [each["name"] for each in listed] == ["broken down"]
+    shown = " ".join(home.here("jobs", "show", "broken down").out.split())
+    assert "status disabled The last run failed, and `disable_after` is 1." in shown
+    assert "is disabled" in home.here("jobs", "trigger", "broken down", code=5).err
+    assert home.here("jobs", "resume", "broken down").out.startswith('Resumed "broken down".')

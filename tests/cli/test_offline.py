@@ -97,7 +97,7 @@ def test_help_fits_eighty_columns(command: str, capsys: Capture, monkeypatch: py
         (["jobs", "create", "--name", "x"], "error: Missing option '--schedule'."),
         (["jobs", "show"], "error: Missing argument 'JOB'."),
         (["jobs", "list", "--limit", "0"], "Input should be greater than or equal to 1."),
-        (["jobs", "list", "--status", "no"], "'no' is not one of 'active', 'paused', 'completed'."),
+        (["jobs", "list", "--status", "no"], "'no' is not one of 'active', 'paused', 'disabled', 'completed'."),
         (["serve", "--port", "70000"], "70000 is not between 0 and 65,535."),
     ],
 )

@@ -74,6 +74,13 @@ def test_the_runs_of_a_deleted_job_are_still_there(home: Cli, target: str) -> No
     assert "(deleted)" in home.here("runs", "show", run_id).out
 
 
+def test_the_way_of_redirects_is_shown(home: Cli, target: str) -> None:
+    run_id = home.trigger(home.make("moved", f"{target}/redirect?to=/ok", redirects=1))
+    lines = [" ".join(line.split()) for line in home.here("runs", "show", run_id).out.splitlines()]
+    assert f"~ GET {target}/redirect?to=/ok: 302 Found" in lines
+    assert f"~ GET {target}/ok: 200 OK" in lines
+
+
 def test_an_unknown_run_is_not_found(home: Cli) -> None:
     assert "error: 'nonsense/../x' is not the id of a run." in home.here("runs", "show", "nonsense/../x", code=4).err
     unknown = "00000000-0000-7000-8000-000000000000"

@@ -101,6 +101,8 @@ def test_what_comes_from_a_server_cannot_act_on_a_terminal() -> None:
         ({"status": "failed"}, {"error": {"kind": "timeout", "message": ""}}, "timeout"),
         ({"status": "failed", "attempts": 3}, {"error": {"kind": "rule", "message": "The status was"}}, "500 ×3"),
         ({"status": "failed"}, {"error": {"kind": "rule", "message": "The body does"}}, "500, wrong body"),
+        ({"status": "failed"}, {"error": {"kind": "rule", "message": "The header X"}}, "500, wrong header"),
+        ({"status": "failed"}, {"error": {"kind": "rule", "message": "The answer took"}}, "500, too slow"),
         ({"status": "succeeded"}, {"status": "success", "duration_ms": 12}, "500 in 12 ms"),
         ({"status": "failed"}, None, ""),
     ],

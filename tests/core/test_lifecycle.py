@@ -8,7 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zerocron.core.lifecycle import FINAL, OPEN, TRANSITIONS, WAITING, Event, advance, settle, settle_lost
+from zerocron.core.lifecycle import (
+    FINAL,
+    OPEN,
+    TRANSITIONS,
+    WAITING,
+    Event,
+    Outlook,
+    Verdict,
+    advance,
+    settle,
+    settle_lost,
+    settle_shortage,
+)
 from zerocron.core.model import (
     REASON_TEXTS,
     REDELIVERIES_MAX,
@@ -19,10 +31,10 @@ from zerocron.core.model import (
     RetryPolicy,
     RunStatus,
 )
-from zerocron.core.retry import backoff_ms
+from zerocron.core.retry import shortage_wait_ms, wait_ms
 
 NOW = 1_800_000_000_000
-DAY_MS = 86_400_000
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 EVERY_STEP = list(itertools.product(RunStatus, Event))
 
 
@@ -81,68 +93,97 @@ policies = st.builds(
     attempts=st.integers(1, 10),
     backoff=st.sampled_from(["exponential", "linear", "fixed", "fibonacci"]),
     delay_seconds=st.one_of(st.sampled_from([0.0, 1.0, 5.0, 60.0, 86_400.0]), st.floats(0, 86_400)),
+    jitter=st.sampled_from(["none", "full"]),
 )
-
-
-@given(
-    succeeded=st.booleans(),
-    failures=st.integers(1, 13),
-    retry=policies,
-    retry_after_ms=st.none() | st.integers(0, 3_600_000),
+outlooks = st.builds(
+    Outlook,
     job_status=st.sampled_from(JobStatus),
     overlap=st.sampled_from(Overlap),
     next_slot=st.none() | st.integers(NOW - 2 * DAY_MS, NOW + 2 * DAY_MS) | st.integers(NOW - 5, NOW + 20_000),
+    began_at=st.integers(NOW - 2 * DAY_MS, NOW) | st.just(NOW),
+    now=st.just(NOW),
+)
+RUN_ID = "01999b6e-0c1d-7a52-9c07-1f6d6f0a4c11"
+
+
+@given(
+    outlook=outlooks,
+    succeeded=st.booleans(),
+    failures=st.integers(1, 13),
+    retry=policies,
+    asked_ms=st.none() | st.integers(0, 3_600_000),
+    no_retry=st.none() | st.sampled_from([Reason.RETRY_REFUSED, Reason.RETRY_USELESS]),
+    budget_ms=st.just(0) | st.integers(0, 2 * DAY_MS),
 )
 def test_a_verdict_keeps_its_bounds(
+    outlook: Outlook,
     succeeded: bool,
     failures: int,
     retry: RetryPolicy,
-    retry_after_ms: int | None,
-    job_status: JobStatus,
-    overlap: Overlap,
-    next_slot: int | None,
+    asked_ms: int | None,
+    no_retry: Reason | None,
+    budget_ms: int,
 ) -> None:
     verdict = settle(
+        outlook,
         succeeded=succeeded,
+        run_id=RUN_ID,
         failures=failures,
         retry=retry,
-        retry_after_ms=retry_after_ms,
-        job_status=job_status,
-        overlap=overlap,
-        next_slot=next_slot,
-        now=NOW,
+        asked_ms=asked_ms,
+        no_retry=no_retry,
+        budget_ms=budget_ms,
     )
     assert (verdict.retry_at is not None) == (verdict.status == RunStatus.RETRYING)
     if succeeded:
         assert (verdict.status, verdict.reason) == (RunStatus.SUCCEEDED, None)
-        return
-    assert verdict.status in (RunStatus.FAILED, RunStatus.RETRYING)
-    stopped = job_status in (JobStatus.PAUSED, JobStatus.DELETED)
-    wanted = NOW + max(backoff_ms(retry, failures), retry_after_ms or 0)
-    meets_a_slot = overlap != Overlap.ALLOW and next_slot is not None and NOW < next_slot <= wanted
-    assert (verdict.status == RunStatus.RETRYING) == (failures < retry.attempts and not stopped and not meets_a_slot)
-    if verdict.retry_at is not None:
-        assert NOW <= verdict.retry_at == wanted <= NOW + DAY_MS
-        assert verdict.reason is None
     elif failures >= retry.attempts:
-        assert verdict.reason == (Reason.ATTEMPTS_EXHAUSTED if retry.attempts > 1 else None)
-    elif stopped:
-        assert verdict.reason == {"paused": Reason.JOB_PAUSED, "deleted": Reason.JOB_DELETED}[job_status]
+        reason = Reason.ATTEMPTS_EXHAUSTED if retry.attempts > 1 else None
+        assert (verdict.status, verdict.reason) == (RunStatus.FAILED, reason)
+    elif no_retry is not None:
+        assert (verdict.status, verdict.reason) == (RunStatus.FAILED, no_retry)
     else:
-        assert verdict.reason == Reason.NO_TIME_FOR_RETRY
+        wait = wait_ms(retry, failures, asked_ms=asked_ms, run_id=RUN_ID) + budget_ms
+        assert _is_again(verdict, outlook, wait)
+
+
+@given(outlook=outlooks, shortages=st.integers(1, 400))
+def test_what_this_server_could_not_send_is_tried_again_within_the_same_bounds(
+    outlook: Outlook, shortages: int
+) -> None:
+    assert _is_again(settle_shortage(outlook, shortages=shortages), outlook, shortage_wait_ms(shortages))
+
+
+def _is_again(verdict: Verdict, outlook: Outlook, wait: int) -> bool:
+    """Whether it is tried again after the wait, or says rightly why it is not."""
+    retry_at, slot = outlook.now + wait, outlook.next_slot
+    if outlook.job_status in ("paused", "disabled", "deleted"):
+        return verdict == Verdict(RunStatus.FAILED, Reason(f"job_{outlook.job_status}"))
+    if outlook.overlap != Overlap.ALLOW and slot is not None and outlook.now < slot <= retry_at:
+        return verdict == Verdict(RunStatus.FAILED, Reason.NO_TIME_FOR_RETRY)
+    if retry_at - outlook.began_at > DAY_MS:
+        return verdict == Verdict(RunStatus.FAILED, Reason.RETRY_WINDOW_OVER)
+    return verdict == Verdict(RunStatus.RETRYING, retry_at=retry_at)
 
 
 def _failed(*, overlap: Overlap = Overlap.SKIP, next_slot: int | None, retry_after_ms: int | None = None) -> RunStatus:
     return settle(
+        Outlook(JobStatus.ACTIVE, overlap, next_slot, NOW, NOW),
         succeeded=False,
+        run_id=RUN_ID,
         failures=1,
         retry=RetryPolicy(attempts=2, backoff="fixed", delay_seconds=10),
-        retry_after_ms=retry_after_ms,
-        job_status=JobStatus.ACTIVE,
-        overlap=overlap,
-        next_slot=next_slot,
-        now=NOW,
+        asked_ms=retry_after_ms,
     ).status
+
+
+def test_retries_end_a_day_after_the_first_attempt() -> None:
+    slow = RetryPolicy(attempts=10, backoff="fixed", delay_seconds=7 * 3_600)
+    ends = []
+    for failures in range(1, 5):
+        outlook = Outlook(JobStatus.ACTIVE, Overlap.SKIP, None, NOW, NOW + (failures - 1) * 7 * HOUR_MS)
+        ends.append(settle(outlook, succeeded=False, run_id=RUN_ID, failures=failures, retry=slow).reason)
+    assert ends == [None, None, None, Reason.RETRY_WINDOW_OVER]
 
 
 def test_a_retry_comes_before_the_next_slot_or_not_at_all() -> None:
@@ -181,8 +222,8 @@ def test_a_lost_attempt_is_sent_again_a_bounded_number_of_times(
         assert redeliveries < REDELIVERIES_MAX
     if on_lost == OnLost.GIVE_UP:
         assert (verdict.status, verdict.reason) == (RunStatus.LOST, Reason.NODE_LOST)
-    elif job_status in (JobStatus.PAUSED, JobStatus.DELETED):
-        assert verdict.status == RunStatus.CANCELLED
+    elif job_status in ("paused", "disabled", "deleted"):
+        assert (verdict.status, verdict.reason) == (RunStatus.CANCELLED, Reason(f"job_{job_status}"))
     elif redeliveries >= REDELIVERIES_MAX:
         assert (verdict.status, verdict.reason) == (RunStatus.FAILED, Reason.REDELIVERIES_EXHAUSTED)
     else:

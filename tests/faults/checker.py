@@ -63,6 +63,7 @@ TURN_MS = 150
 VALIDITY_MARGIN = 0.25
 """A silence may be so much shorter than a session's validity and still outlast it: the last renewal was before it."""
 
+CROSSING_MS = 250
 REDELIVERIES_MAX = 3
 HORIZON_MS = 120_000
 LOAD_MS = 15_000
@@ -70,6 +71,7 @@ HIDE_MS = 10_000
 INDEX_ROUNDING_MS = 1
 LEFT_BEHIND: dict[str, Callable[[Version, Version], bool]] = {
     "job_paused": lambda _, following: following.status == "paused",
+    "job_disabled": lambda _, following: following.status == "disabled",
     "job_deleted": lambda _, following: following.status == "deleted",
     "job_edited": lambda version, following: version.plan != following.plan,
 }
@@ -285,13 +287,26 @@ def _kept(version: Version, first: int, decided_at: int) -> list[int]:
 
 def _justified(history: History, run: Row, at: int) -> bool:
     others = [other for other in history.runs_of_job[run["job_id"]] if other["id"] != run["id"]]
+    slack = _crossing_ms(history, at)
     if run["reason"] == "overlap" and _is_slot(run):
-        return any(_started_by(other, at) and (other["finished_at"] or FOREVER) >= at for other in others)
+        return any(_started_by(other, at) and (other["finished_at"] or FOREVER) >= at - slack for other in others)
     # A waiting run, or for a manual trigger any run that is open: it takes its place behind the one that waits.
     return any(
-        other["status"] != "skipped" and other["created_at"] <= at <= (other["finished_at"] or FOREVER)
+        other["status"] != "skipped" and other["created_at"] <= at <= (other["finished_at"] or FOREVER) + slack
         for other in others
     )
+
+
+def _crossing_ms(history: History, at: int) -> int:
+    """By how much the instants of two transactions may contradict the order of their commits: each takes its own
+    before it begins, and on several nodes they wait for PostgreSQL side by side."""
+    if not history.validity_ms:
+        return 0
+    troubled = any(
+        fault.kind in ("pg", "pg_slow", "cut_pg", "pause") and fault.since - B_MS <= at <= fault.until + B_MS
+        for fault in history.faults
+    )
+    return B_MS if troubled else CROSSING_MS
 
 
 def _started_by(run: Row, at: int) -> bool:
@@ -384,19 +399,28 @@ def i9_attempts(history: History) -> Found:
 
 
 def _waited(history: History, before: Row, execution: Row, wait: int) -> Found:
-    waited = execution["started_at"] - before["finished_at"]
-    lost = before["error_kind"] == "node_lost"
-    if waited < wait - 1 and not (lost and before["response"] is not None):
+    ended_at = _ended_at(history, before)
+    waited = execution["started_at"] - ended_at
+    if waited < wait - 1:
         yield f"execution {_name(execution)}: began {waited} ms after the one before, its wait is {wait} ms"
-    longer = uncovered(before["finished_at"] + wait, execution["started_at"], history.recovering)
+    longer = uncovered(ended_at + wait, execution["started_at"], history.recovering)
     if longer > B_MS:
         yield f"execution {_name(execution)}: waited {longer} ms longer than its wait of {wait} ms"
 
 
+def _ended_at(history: History, execution: Row) -> int:
+    """When it ended, or was given up: a late result is as late as it is, and its session had ended before."""
+    ended_at: int = execution["finished_at"]
+    if execution["error_kind"] == "node_lost":
+        session = history.sessions.get(execution["session_id"]) or {}
+        ended_at = min(ended_at, session.get("ended_at") or ended_at)
+    return ended_at
+
+
 def _wait_ms(version: Version, failures: int, before: Row) -> int:
-    _, backoff, delay = version.definition["retry"]
-    factor = {"exponential": 2 ** (failures - 1), "linear": failures}.get(backoff, 1)
-    wait = float(min(delay * factor, 86_400) * 1000)
+    factor = {"exponential": 2 ** (failures - 1), "linear": failures}.get(version.retry["backoff"], 1)
+    wait = float(min(version.retry["delay_seconds"] * factor, 86_400) * 1000)
+    assert version.retry.get("jitter", "none") == "none", "fault runs have no jitter: the checker could not know it"
     for name, value in (before["response"] or {}).get("headers", []):
         if name.lower() == "retry-after" and value.isdigit():
             wait = max(wait, min(int(value), 3_600) * 1000)
@@ -411,7 +435,7 @@ def i10_bounded(history: History) -> Found:
         redelivered = sum(execution["cause"] == "node_lost" for execution in executions)
         if redelivered > REDELIVERIES_MAX:
             yield f"run {run['id']}: was redelivered {redelivered} times"
-        if len(executions) > version.definition["retry"][0] + redelivered:
+        if len(executions) > version.retry["attempts"] + redelivered:
             yield f"run {run['id']}: {len(executions)} executions, {redelivered} of them redelivered"
         give_up = {item.schedule["on_lost"] for item in history.versions[run["job_id"]]} == {"give_up"}
         if give_up:
@@ -437,7 +461,7 @@ def i11_losses_excused(history: History) -> Found:
 
 
 def _explains(history: History, fault: Fault, execution: Row) -> bool:
-    begin, end = execution["started_at"] - SIGMA_MS, execution["finished_at"] + SIGMA_MS
+    begin, end = execution["started_at"] - SIGMA_MS, _given_up_at(history, execution) + SIGMA_MS
     if fault.since > end or fault.until < begin:
         return False
     if fault.kind in ("pause", "cut_pg"):
@@ -445,6 +469,18 @@ def _explains(history: History, fault: Fault, execution: Row) -> bool:
         least = history.validity_ms * (1 - VALIDITY_MARGIN)
         return bool(history.validity_ms) and min(fault.until, end) - fault.since >= least
     return fault.kind in ("kill", "forced_stop", "ledger")
+
+
+def _given_up_at(history: History, execution: Row) -> int:
+    """When a lost execution was taken over, which its own row does not say once a late result is in it."""
+    following = history.executions_of_run[execution["run_id"]][execution["attempt"] :]
+    run = history.run_of.get(execution["run_id"])
+    session = history.sessions.get(execution["session_id"]) or {}
+    if not history.validity_ms:
+        return int(execution["finished_at"])
+    if following:
+        return int(following[0]["started_at"])
+    return int((run or {}).get("finished_at") or session.get("ended_at") or execution["finished_at"])
 
 
 def i12_settled(history: History) -> Found:
@@ -503,7 +539,7 @@ def i13_truth(history: History) -> Found:
         if kind is None and not (accepted and requests):
             seen = f"status {response.get('status')}, {len(requests)} requests"
             yield f"execution {_name(execution)}: success with {seen}"
-        if kind == "rule" and accepted and not any(version.definition["success"][1:]):
+        if kind == "rule" and accepted and set(version.success) == {"status"}:
             yield f"execution {_name(execution)}: failed although its status {response['status']} is accepted"
         if kind in (None, "rule") and requests and requests[0].knows_answers:
             digest = hashlib.sha256((execution["response_body"] or "").encode()).hexdigest()
@@ -512,7 +548,7 @@ def i13_truth(history: History) -> Found:
 
 
 def _accepts(version: Version, status: int) -> bool:
-    for pattern in version.definition["success"][0]:
+    for pattern in version.success["status"]:
         low, _, high = pattern.replace("xx", "00").partition("-")
         if pattern.endswith("xx"):
             high = str(int(low) + 99)
@@ -557,10 +593,9 @@ def i15_no_overlap(history: History) -> Found:
         if not all(version.exclusive for version in history.versions.get(job_id, [])):
             continue
         spans = sorted(
-            (execution["started_at"], execution["finished_at"], run["id"])
+            (execution["started_at"], _ended_at(history, execution), run["id"])
             for run in rows
             for execution in history.executions_of_run.get(run["id"], [])
-            if not (execution["error_kind"] == "node_lost" and execution["response"] is not None)
         )
         for (_, end, first), (begin, _, second) in pairwise(spans):
             if first != second and begin < end:

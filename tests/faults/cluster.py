@@ -258,8 +258,10 @@ class Cluster(Scene):
         return int(self.one("SELECT count(*) FROM executions WHERE error_kind = 'node_lost'"))
 
     def duplicates(self) -> int:
-        """Requests beyond the first of a run, as the target saw them."""
-        return len(self.calls) - len({call.run_id for call in self.calls})
+        """Requests beyond the first of a run that was not retried, as the target saw them."""
+        retried = {row["run_id"] for row in self.rows("SELECT run_id FROM executions WHERE cause = 'retry'")}
+        seen = [call.run_id for call in self.calls if call.run_id not in retried]
+        return len(seen) - len(set(seen))
 
     # --- the end
 
@@ -294,12 +296,12 @@ class Cluster(Scene):
             await until(lambda: not self.behind() and not self.unsettled(), "being settled", patience)
 
     def unsettled(self) -> int:
-        """Sessions that have expired or ended, and have runs left."""
+        """Sessions that ended, or were not renewed for a while, and have runs left."""
         return int(
             self.one(
-                "SELECT count(*) FROM sessions AS s WHERE (ended_at IS NOT NULL OR expires_at < ?) AND EXISTS "
+                "SELECT count(*) FROM sessions AS s WHERE (ended_at IS NOT NULL OR renewed_at < ?) AND EXISTS "
                 "(SELECT FROM runs WHERE status = 'running' AND session_id = s.id)",
-                self.now_ms(),
+                self.now_ms() - self.validity_ms * 2 // 5,
             )
         )
 

@@ -24,19 +24,21 @@ from tests.support.postgres import PostgresServer
 from tests.support.proxy import AnswerVerdict, RequestVerdict
 
 Journey = Callable[[Cluster], Awaitable[None]]
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.15
 HOURLY = "every 1 hour"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A fault by its number in the catalogue. `own_postgres`: it hurts the server."""
+    """A fault by its number in the catalogue. `own_postgres`: it hurts the server. `is_variant`: of another case with
+    its number, for the long run only."""
 
     number: str
     name: str
     journey: Journey
     own_postgres: bool = False
     disk_mb: int = 0
+    is_variant: bool = False
 
 
 # --- what the journeys have in common
@@ -108,9 +110,10 @@ def nodes_of(cluster: Cluster, since: int, until_: int) -> set[str]:
 # --- 1 to 6: kill -9 at each step
 
 
-def killed_at(stop_at: str, *, leaves: bool | None, sent: set[int], given_up: set[int]) -> Journey:
-    """`leaves`: whether n1 leaves runs behind (None: perhaps, beside those at the stop point); `sent` and `given_up`:
-    how often the target may have seen such a run, under rerun and under give_up."""
+def killed_at(stop_at: str, *, leaves: bool | None, sent: list[int], given_up: list[int]) -> Journey:
+    """`leaves`: whether n1 leaves runs behind (None: perhaps, beside those at the stop point). `sent` and `given_up`:
+    how often the target saw such a run, under rerun and under give_up; the first number is that of runs at the stop
+    point, the others are of runs that n1 had in flight beside them."""
 
     async def journey(cluster: Cluster) -> None:
         await asyncio.gather(cluster.start("n1", stop_at=f"{stop_at}:3"), cluster.start("n2"))
@@ -128,7 +131,7 @@ def killed_at(stop_at: str, *, leaves: bool | None, sent: set[int], given_up: se
         if not lost:
             assert cluster.duplicates() == 0
         if leaves:
-            assert min(sent) in {len(requests(cluster, row["run_id"])) for row in lost if row["job_id"] in rerun}
+            assert sent[0] in {len(requests(cluster, row["run_id"])) for row in lost if row["job_id"] in rerun}
         for row in lost:
             seen = len(requests(cluster, row["run_id"]))
             run = cluster.rows("SELECT status FROM runs WHERE id = ?", row["run_id"])[0]
@@ -180,8 +183,8 @@ async def all_killed_for_ten_minutes(cluster: Cluster) -> None:
     await cluster["n2"].kill()
     gone_at = cluster.now_ms()
     cluster.set_clock(0)
+    back_at = cluster.now_ms()  # what comes due after this may be late, too, behind the backlog
     await cluster.start("n1", "n2")
-    back_at = cluster.now_ms()
     await wait(lambda: not cluster.behind() and not cluster.unsettled(), "the end of the backlog", 60)
     await clean(cluster, lost=None, duplicates=None)
     for job_id, most in ((latest, 1), (none, 1), (every, 100), (narrow, 20)):
@@ -204,7 +207,7 @@ async def rolling_restarts_under_load(cluster: Cluster) -> None:
         await cluster.start(name)
     await going_on(cluster, jobs, 1)
     await clean(cluster)
-    assert cluster.one("SELECT count(*) FROM runs WHERE status <> 'succeeded'") == 0
+    assert cluster.one("SELECT count(*) FROM runs WHERE status NOT IN ('succeeded', 'skipped')") == 0
 
 
 async def paused_for_less_than_a_session(cluster: Cluster) -> None:
@@ -327,7 +330,7 @@ async def two_nodes_with_one_name(cluster: Cluster) -> None:
     await wait(lambda: cluster.calls_of("/doomed"), "the request of n1")
     go_on = cluster["n1"].freeze()  # so that n2 takes the next one
     await cluster.start("n2")
-    kept = await cluster.job("kept", hold, schedule=HOURLY, timeout=120)
+    kept = await cluster.job("kept", hold, schedule=HOURLY, timeout=120, node="n2")
     kept_run = (await cluster.operate("trigger", kept, node="n2"))["id"]
     await wait(lambda: cluster.calls_of("/kept"), "the request of n2")
     go_on()
@@ -704,28 +707,18 @@ async def one_team_owns_nearly_all(cluster: Cluster) -> None:
 
 
 _CLONE = """
-INSERT INTO teams (id, name, created_at)
-    SELECT 'team-' || n, 'team-' || n, 0 FROM generate_series(1, 10) AS n;
-CREATE TEMPORARY TABLE clones AS SELECT gen_random_uuid()::text AS id, CASE WHEN n <= 4899 THEN team_id
-    ELSE 'team-' || (n % 10 + 1) END AS team_id, 'clone-' || n AS name FROM jobs, generate_series(1, 4999) AS n
-    WHERE name = '{name}';
-CREATE TEMPORARY TABLE copies AS SELECT * FROM jobs WHERE name = '{name}';
+INSERT INTO teams (id, name, created_at) SELECT 'team-' || n, 'team-' || n, 0 FROM generate_series(1, 10) AS n;
 UPDATE jobs SET schedule_at = {due}, next_run_at = {due} WHERE name = '{name}';
-UPDATE job_versions SET schedule = jsonb_set(schedule::jsonb, '{{at}}', '{due}')::text
-    WHERE job_id = (SELECT id FROM jobs WHERE name = '{name}');
-DO $$
-DECLARE columns text;
-BEGIN
-    SELECT string_agg(quote_ident(column_name), ', ') INTO columns FROM information_schema.columns
-        WHERE table_schema = 'public' AND table_name = 'jobs'
-        AND column_name NOT IN ('id', 'team_id', 'name', 'url', 'next_run_at', 'schedule_at');
-    EXECUTE 'INSERT INTO jobs (id, team_id, name, url, next_run_at, schedule_at, ' || columns || ') '
-        || 'SELECT clones.id, clones.team_id, clones.name, replace(copies.url, copies.name, clones.name), {due}, {due}, '
-        || regexp_replace(columns, '(\\w+)', 'copies.\\1', 'g') || ' FROM clones, copies';
-END $$;
+DELETE FROM audit;
+UPDATE job_versions SET schedule = jsonb_set(schedule::jsonb, '{{at}}', '{due}')::text;
+CREATE TEMPORARY TABLE clones AS SELECT jobs.*, n FROM jobs, generate_series(1, 4999) AS n WHERE name = '{name}';
+UPDATE clones SET id = gen_random_uuid()::text, name = 'clone-' || n, url = replace(url, '{name}', 'clone-' || n),
+    team_id = CASE WHEN n <= 4899 THEN team_id ELSE 'team-' || (n % 10 + 1) END;
 INSERT INTO job_versions (job_id, version, team_id, status, schedule, definition, created_at)
-    SELECT clones.id, v.version, clones.team_id, v.status, v.schedule,
-    replace(v.definition, '/{name}', '/' || clones.name), v.created_at FROM clones, job_versions AS v WHERE v.job_id = (SELECT id FROM copies);
+    SELECT clones.id, v.version, clones.team_id, v.status, v.schedule, replace(v.definition, '{name}', clones.name),
+    v.created_at FROM clones, job_versions AS v;
+ALTER TABLE clones DROP COLUMN n;
+INSERT INTO jobs SELECT * FROM clones;
 """
 
 
@@ -733,14 +726,12 @@ INSERT INTO job_versions (job_id, version, team_id, status, schedule, definition
 
 
 CASES = [
-    Case("1", "killed after the claim", killed_at("claimed", leaves=False, sent=set(), given_up=set())),
-    Case(
-        "2", "killed inside the start transaction", killed_at("inside-start", leaves=False, sent=set(), given_up=set())
-    ),
-    Case("3", "killed after the start commit", killed_at("started", leaves=True, sent={1, 2}, given_up={0, 1})),
+    Case("1", "killed after the claim", killed_at("claimed", leaves=False, sent=[], given_up=[])),
+    Case("2", "killed inside the start transaction", killed_at("inside-start", leaves=False, sent=[], given_up=[])),
+    Case("3", "killed after the start commit", killed_at("started", leaves=True, sent=[1, 2], given_up=[0, 1])),
     Case("4", "killed while the target thinks", killed_while_the_target_thinks),
-    Case("5", "killed before the finish commit", killed_at("before-finish", leaves=True, sent={1, 2}, given_up={0, 1})),
-    Case("6", "killed after the finish commit", killed_at("after-finish", leaves=None, sent={1, 2}, given_up={0, 1})),
+    Case("5", "killed before the finish commit", killed_at("before-finish", leaves=True, sent=[2, 1], given_up=[1, 0])),
+    Case("6", "killed after the finish commit", killed_at("after-finish", leaves=None, sent=[2, 1], given_up=[1, 0])),
     Case("8", "all killed for ten minutes", all_killed_for_ten_minutes),
     Case("9", "rolling restarts under load", rolling_restarts_under_load),
     Case("11", "paused for less than a session", paused_for_less_than_a_session),
@@ -751,21 +742,21 @@ CASES = [
     Case("18", "Redis back from an old copy", redis_from_an_old_copy),
     Case("19", "Redis flushed mid-burst", redis_flushed_mid_burst),
     Case("21", "Redis out of memory", redis_out_of_memory),
-    Case("22", "Redis slow", redis_slow("delay")),
+    Case("22", "Redis slow", redis_slow("delay"), is_variant=True),
     Case("22", "Redis stands still", redis_slow("pause")),
     Case("23", "answers of Redis lost", redis_answers_lost),
-    Case("25", "PostgreSQL restarted (fast)", postgres_restarted("fast"), own_postgres=True),
+    Case("25", "PostgreSQL restarted (fast)", postgres_restarted("fast"), own_postgres=True, is_variant=True),
     Case("25", "PostgreSQL restarted (immediate)", postgres_restarted("immediate"), own_postgres=True),
     Case("26", "PostgreSQL away for longer", postgres_away_for_longer_than_a_session, own_postgres=True),
-    Case("27", "cut before COMMIT", commits_cut("cut")),
+    Case("27", "cut before COMMIT", commits_cut("cut"), is_variant=True),
     Case("27", "cut after COMMIT", commits_cut("cut_after")),
     Case("27", "answers to COMMIT swallowed", answers_to_commits_swallowed),
     Case("28", "backends terminated", backends_terminated),
     Case("30", "disk full", disk_full, own_postgres=True, disk_mb=24),
     Case("31", "PostgreSQL slow", postgres_slow),
-    Case("34", "cut off from PostgreSQL", cut_off_from_postgres(silent=False)),
+    Case("34", "cut off from PostgreSQL", cut_off_from_postgres(silent=False), is_variant=True),
     Case("34", "cut off from PostgreSQL, silently", cut_off_from_postgres(silent=True)),
-    Case("35", "cut off from Redis", cut_off_from_redis(silent=False)),
+    Case("35", "cut off from Redis", cut_off_from_redis(silent=False), is_variant=True),
     Case("35", "cut off from Redis, silently", cut_off_from_redis(silent=True)),
     Case("43", "wrong clocks of nodes", wrong_clocks_of_nodes),
     Case("46", "two nodes with one name", two_nodes_with_one_name),

@@ -56,6 +56,18 @@ class Version:
         return tuple(sorted((key, value) for key, value in self.schedule.items() if key not in own))
 
     @property
+    def retry(self) -> Mapping[str, Any]:
+        """attempts, backoff, delay_seconds, jitter."""
+        given: Mapping[str, Any] = self.definition["delivery"]["retry"]
+        return given
+
+    @property
+    def success(self) -> Mapping[str, Any]:
+        """status, a list of patterns, and whatever else an answer has to keep."""
+        given: Mapping[str, Any] = self.definition["delivery"]["success"]
+        return given
+
+    @property
     def exclusive(self) -> bool:
         return bool(self.schedule["overlap"] != "allow")
 

@@ -11,12 +11,18 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from sqlalchemy import text
+
 from zerocron.actions import jobs as actions
 from zerocron.core import lifecycle, planning
-from zerocron.engine import executor, finishing, scheduler, starting
-from zerocron.storage.ledger import executions
+from zerocron.core.errors import Unclear
+from zerocron.engine import executor, finisher, finishing, judging, scheduler, sessions, starting, sweep
+from zerocron.storage.ledger import dialect, executions, jobs, postgres, runs
+from zerocron.storage.ledger import sessions as session_rows
 
 Patch = Callable[[], None]
+EARLY_MS = 2_000
+"""More than the scheduler's own: what it claims early, a mutant starts early."""
 
 
 def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
@@ -45,7 +51,8 @@ def cursor_committed_first() -> None:
         def write(self: Any, stop_point: Any) -> None:
             def between(name: str) -> None:
                 self._connection.exec_driver_sql("COMMIT")
-                self._connection.exec_driver_sql("BEGIN IMMEDIATE")
+                sqlite = self._connection.dialect.name == "sqlite"
+                self._connection.exec_driver_sql("BEGIN IMMEDIATE" if sqlite else "BEGIN READ WRITE")
                 stop_point(name)
 
             right(self, between)
@@ -66,7 +73,8 @@ def send_before_commit() -> None:
             now, session_id, found = self._clock.now(), self._session.id, []
 
             def transaction(connection: Any) -> None:
-                found.append(starting.start_batch(connection, members, now=now, session_id=session_id))
+                started = starting.start_batch(connection, members, now=now, early_ms=EARLY_MS, session_id=session_id)
+                found.append(started)
                 raise RolledBack
 
             try:
@@ -74,7 +82,8 @@ def send_before_commit() -> None:
             except RolledBack:
                 for run in found[0].runs:
                     self._executor.launch(run)
-                await self._clock.sleep(0.2)
+                latest = max((run.run.scheduled_for for run in found[0].runs), default=now)
+                await self._clock.sleep(max(0, latest - now) / 1000 + 0.2)
             await right(self, members)
 
         return start_together
@@ -111,20 +120,21 @@ def oldest_instead_of_latest() -> None:
 
 def retry_at_once() -> None:
     """A retry does not wait for its back-off."""
-    replace(lifecycle, "backoff_ms", lambda _right: lambda _policy, _failures: 0)
+    replace(lifecycle, "wait_ms", lambda _right: lambda *_, **__: 0)
 
 
 def everything_succeeds() -> None:
     """An answer is a success whatever its status."""
-    replace(executor, "broken_rule", lambda _right: lambda _rule, _status, _body: None)
+    replace(judging, "broken_rule", lambda _right: lambda *_, **__: None)
 
 
 def trigger_moves_the_schedule() -> None:
     """A manual trigger counts as the job's next slot."""
 
     def make(right: Any) -> Any:
-        def take_turn(self: Any, run_id: str, run: Any) -> None:
-            right(self, run_id, run)
+        def take_turn(self: Any, run_id: str, member: str) -> None:
+            right(self, run_id, member)
+            run = self._runs.get(run_id)
             job = self._jobs.get(run.job_id) if run is not None and run.trigger_key else None
             if job is not None and job.state.next_run_at is not None:
                 self._move_cursor(job, planning.next_slot(job.schedule, job.state.next_run_at))
@@ -214,6 +224,110 @@ def version_of_yesterday() -> None:
         return render
 
     replace(executor, "render", make)
+
+
+# --- of a cluster
+
+
+def no_compare_and_set() -> None:
+    """Nobody holds a job and nobody compares: of two nodes that see a slot, both start it. Seen without Redis."""
+    replace(jobs, "lock_rows", lambda _right: lambda query: query)
+
+    def make(right: Any) -> Any:
+        def save_states(connection: Any, changed: Any, seen: Any) -> int:
+            right(connection, changed, seen)
+            return len(changed)
+
+        return save_states
+
+    replace(jobs, "save_states", make)
+    replace(
+        runs,
+        "_insert_statement",
+        lambda _right: lambda name: dialect.insert_batch(name, runs.COLUMNS, ignore_existing=True),
+    )
+
+
+def redis_is_the_truth() -> None:
+    """What the timetable has lost is lost. Seen by FLUSHALL."""
+
+    async def repair(_self: Any, _now: int) -> None:
+        pass
+
+    replace(sweep.Sweep, "_repair", lambda _right: repair)
+
+
+def claims_are_believed() -> None:
+    """A member that was claimed is due, whatever its job's cursor says. Seen by scores that are too early."""
+
+    async def at_once(_self: Any, _run: Any) -> None:
+        pass
+
+    replace(starting._Batch, "_may_start_early", lambda _right: lambda _self, _job, _due: True)
+    replace(executor.Executor, "_due", lambda _right: at_once)
+
+
+def unclear_commits_repeated() -> None:
+    """A transaction whose outcome is not known is done again. Seen by answers to COMMIT that are lost."""
+
+    def make(right: Any) -> Any:
+        async def write(self: Any, transaction: Any) -> Any:
+            try:
+                return await right(self, transaction)
+            except Unclear:
+                return await right(self, transaction)
+
+        return write
+
+    replace(postgres.PostgresLedger, "write", make)
+
+
+def late_results_count() -> None:
+    """The result of an attempt that was given up replaces what came after it. Seen by a pause after sending."""
+
+    def make(right: Any) -> Any:
+        def finish_batch(connection: Any, results: Any, **given: Any) -> Any:
+            for result in results:
+                run = result.run
+                values = {"run": run.id, "attempt": run.attempt, "session": run.session_id}
+                gone = "DELETE FROM executions WHERE run_id = :run AND attempt >= :attempt"
+                again = (
+                    "UPDATE runs SET status = 'running', attempt = :attempt, session_id = :session, finished_at = NULL "
+                    "WHERE id = :run AND (status <> 'running' OR attempt <> :attempt)"
+                )
+                if connection.execute(text(again), values).rowcount:
+                    connection.execute(text(gone), values)
+            return right(connection, results, **given)
+
+        return finish_batch
+
+    replace(finisher, "finish_batch", make)
+
+
+def take_over_at_once() -> None:
+    """After an outage whoever comes back first takes over from everybody else."""
+    replace(sessions.Session, "_may_take_over", lambda _right: lambda self: self.is_valid())
+
+
+def sessions_not_held() -> None:
+    """A start does not look whether its session has ended. Seen by a pause between claim and start."""
+    replace(session_rows, "hold", lambda _right: lambda _connection, _session_id: True)
+
+
+CLUSTER_MUTANTS: dict[str, Patch] = {
+    patch.__name__: patch
+    for patch in (
+        no_compare_and_set,
+        cursor_committed_first,
+        redis_is_the_truth,
+        claims_are_believed,
+        unclear_commits_repeated,
+        send_before_commit,
+        late_results_count,
+        take_over_at_once,
+        sessions_not_held,
+    )
+}
 
 
 MUTANTS: dict[str, Patch] = {

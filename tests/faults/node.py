@@ -53,8 +53,9 @@ def offset_clock(offset_ms: int) -> None:
 
 SCALED = {
     "zerocron.engine.sessions": ("VALIDITY_MS", "RENEW_SECONDS", "SAFETY_MS", "GAP_SECONDS", "ORPHAN_MS"),
+    "zerocron.engine.run": ("FAILURE_PAUSE_SECONDS_MAX",),
     "zerocron.app": ("RENEW_SECONDS",),
-    "zerocron.engine.sweep": ("SWEEP_SECONDS", "OVERDUE_MS", "DUTY_SECONDS"),
+    "zerocron.engine.sweep": ("SWEEP_SECONDS", "OVERDUE_MS", "DUTY_SECONDS", "LOAD_MS"),
     "zerocron.storage.timetable.contract": ("HIDE_MS",),
     "zerocron.storage.timetable.redis": ("HIDE_MS", "PATIENCE_MS"),
     "zerocron.storage.ledger.postgres": (
@@ -107,10 +108,10 @@ def main() -> None:
     if options.node_name:
         call_node(options.node_name)
     if options.mutant:
-        from tests.faults.mutants import MUTANTS
+        from tests.faults.mutants import CLUSTER_MUTANTS, MUTANTS
 
         for name in options.mutant:
-            MUTANTS[name]()
+            (MUTANTS | CLUSTER_MUTANTS)[name]()
     if options.clock_offset_ms:
         offset_clock(options.clock_offset_ms)
     configure_logging("info", "json")  # as the command does; structlog's own tracebacks take seconds to draw

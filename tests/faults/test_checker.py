@@ -21,6 +21,7 @@ from tests.faults.world import prepare
 
 JOB = "01a22816-91a1-7e53-99df-abce6000d6bc"
 MANUAL = "01a22816-91a1-7e53-99df-abce6000d6bd"
+MEMBER = f"j:team:{JOB}"
 T0 = 1_800_000_000_000
 EVERY_SECOND = {
     "kind": "cron",
@@ -33,7 +34,8 @@ EVERY_SECOND = {
     "catchup_window_seconds": 86_400,
     "on_lost": "rerun",
 }
-DEFINITION = {"url": "http://127.0.0.1:1/job", "retry": [2, "fixed", 0.1], "success": [["2xx"], None, None]}
+RETRY = {"attempts": 2, "backoff": "fixed", "delay_seconds": 0.1, "jitter": "none"}
+DEFINITION = {"url": "http://127.0.0.1:1/job", "delivery": {"retry": RETRY, "success": {"status": ["2xx"]}}}
 OK = hashlib.sha256(b"ok").hexdigest()
 
 
@@ -55,6 +57,7 @@ def run(second: float, **changes: Any) -> Row:
     slot = at(second)
     row = {
         "id": run_id(slot),
+        "team_id": "team",
         "scheduled_for": slot,
         "trigger_key": "",
         "job_id": JOB,
@@ -117,7 +120,15 @@ def history() -> History:
     return History(
         versions={JOB: [version()]},
         jobs={
-            JOB: {"name": "job", "status": "active", "next_run_at": at(7), "active_run_id": None, "queued_run_id": None}
+            JOB: {
+                "id": JOB,
+                "team_id": "team",
+                "name": "job",
+                "status": "active",
+                "next_run_at": at(7),
+                "active_run_id": None,
+                "queued_run_id": None,
+            }
         },
         runs=runs,
         executions=[execution(row) for row in runs],
@@ -221,6 +232,9 @@ BROKEN: list[tuple[str, Break]] = [
     ("I18", update("runs", 2, created_at=at(0.2))),
     ("I19", both(add("runs", manual), add("executions", execution(manual)), add("received", request(manual)))),
     ("I20", add("audit", {"kind": "cursor", "id": JOB, "before": at(5), "after": at(4), "note": "same"})),
+    ("I21", lambda it: setattr(it, "index", {})),
+    ("I21", lambda it: setattr(it, "index", {MEMBER: at(7.5)})),
+    ("I21", lambda it: setattr(it, "index", {MEMBER: at(7), "j:team:another": at(7)})),
     ("blind", update("received", 2, path="/elsewhere")),
     ("blind", add("received", dataclasses.replace(request(THIRD), at=at(3.5)))),
 ]
@@ -301,6 +315,48 @@ def test_a_node_that_was_lost() -> None:
     assert judged(lost) == []
     lost.faults.pop(0)
     assert {violation.invariant for violation in judged(lost)} == {"I11"}
+
+
+def lost_in_a_cluster(fault: Fault) -> set[str]:
+    """What is said about a redelivery from n1 to n2 whose reason was this fault; sessions are valid for 0.4 s."""
+    lost = history()
+    again = lost.runs[2] = run(3, attempt=2, finished_at=at(3.9))
+    gone: dict[str, Any] = {"status": "error", "error_kind": "node_lost", "response": None, "response_body": None}
+    lost.executions[2] = execution(again, started_at=at(3.002), finished_at=at(3.5), session_id="s0", **gone)
+    lost.executions.append(execution(again, 2, cause="node_lost", started_at=at(3.51), finished_at=at(3.6)))
+    lost.received[2] = request(again, status=None, body_sha256=None)
+    lost.received.append(request(again, 2, at=at(3.52)))
+    lost.sessions = {"s0": {"ended_at": at(3.5), "node": "n1"}, "s1": {"ended_at": at(6.2), "node": "n2"}}
+    lost.faults = [fault, Fault("stop", at(6.2), FOREVER, "n1"), Fault("stop", at(6.2), FOREVER, "n2")]
+    lost.validity_ms = 400
+    return {violation.invariant for violation in judged(lost)}
+
+
+def test_what_excuses_a_lost_execution_in_a_cluster() -> None:
+    """Death, and a silence that outlasted the session, of that node; nothing that happened to everybody."""
+    excused: set[str] = set()
+    for kind in ("kill", "forced_stop", "pause", "cut_pg"):
+        assert lost_in_a_cluster(Fault(kind, at(3.1), at(3.45), "n1")) == excused, kind
+        assert lost_in_a_cluster(Fault(kind, at(3.1), at(3.45), "n2")) == {"I11"}, kind
+    for kind in ("pause", "cut_pg"):
+        assert lost_in_a_cluster(Fault(kind, at(3.1), at(3.3), "n1")) == {"I11"}, f"too short a {kind}"
+        assert lost_in_a_cluster(Fault(kind, at(3.4), at(9), "n1")) == {"I11"}, f"too late a {kind}"
+    for kind in ("pg", "redis", "pg_slow", "cut_redis"):
+        assert "I11" in lost_in_a_cluster(Fault(kind, at(3.1), at(3.45))), kind
+
+
+def test_a_cluster_is_down_when_all_of_it_is() -> None:
+    """One node's end is not the other's; what is late because of it has a bound, what is missing has no excuse."""
+    cluster = history()
+    cluster.validity_ms = 30_000
+    cluster.faults = [Fault("kill", at(1), at(4), "n1"), Fault("pause", at(3), at(6), "n2"), Fault("pg", at(8), at(9))]
+    assert cluster.down == [(at(3), at(4)), (at(8), at(9))]
+    cluster = dataclasses.replace(
+        cluster, faults=[Fault("kill", at(1), at(100), "n1"), Fault("stop", at(9), at(9), "n2")]
+    )
+    assert cluster.recovering == [(at(1), at(46))]
+    cluster = dataclasses.replace(cluster, faults=[Fault("redis", at(1), at(100))])
+    assert cluster.recovering == [(at(1), at(11)), (at(100), at(110))]
 
 
 @pytest.mark.parametrize(

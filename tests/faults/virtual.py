@@ -74,13 +74,22 @@ def virtual_loop() -> VirtualLoop:
 
 
 class VirtualClock:
-    """`zerocron.clock.Clock` on the loop's time. It ticks a millisecond ahead of the loop's rounding."""
+    """`zerocron.clock.Clock` on the loop's time. It ticks a millisecond ahead of the loop's rounding.
+
+    Transactions ask it in the ledger's thread, where no loop runs: there it is the loop of the journey.
+    """
+
+    def __init__(self) -> None:
+        self._loop: VirtualLoop | None = None
 
     def now(self) -> int:
-        return EPOCH_MS + round(virtual_loop().time() * 1000)
+        return EPOCH_MS + round(self.monotonic() * 1000)
 
     def monotonic(self) -> float:
-        return virtual_loop().time()
+        with contextlib.suppress(RuntimeError):
+            self._loop = virtual_loop()
+        assert self._loop is not None, "time is asked for before the journey begins"
+        return self._loop.time()
 
     async def sleep(self, seconds: float) -> None:
         done = asyncio.Event()

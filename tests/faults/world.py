@@ -372,11 +372,11 @@ class Scene:
         self.op_log.write(op=number, type="ok", kind=kind, at=at, data=made)
         return answer or {}
 
-    async def job(self, name: str, behaviour: Behaviour = answer_ok, **fields: Any) -> str:
+    async def job(self, name: str, behaviour: Behaviour = answer_ok, *, node: str | None = None, **fields: Any) -> str:
         """Create a job that calls its own path; its id. Every second by cron, unless said otherwise."""
         url = self.route(f"/{name}", behaviour)
         body = {"name": name, "schedule": "* * * * * *", "url": url} | fields
-        made = await self.operate("create", body=body)
+        made = await self.operate("create", body=body, node=node)
         assert made is not None, (
             f"the job {name} was not made: {self.op_log.path.read_text()} {self.node_log()[-2000:]}"
         )

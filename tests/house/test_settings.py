@@ -190,3 +190,11 @@ def test_files_of_the_server_lie_in_its_folder() -> None:
     paths = (settings.database_path, settings.local_key_path, settings.local_url_path)
     assert {path.parent for path in paths} == {Path("/srv")}
     assert len(set(paths)) == 3
+
+
+@pytest.mark.parametrize(
+    "url", ["cron.example.com", "ftp://cron.example.com", "https://user@cron.example.com", "https://"]
+)
+def test_a_base_url_that_nobody_could_call_is_refused(url: str) -> None:
+    assert list(refusal({"ZEROCRON_BASE_URL": url})) == ["ZEROCRON_BASE_URL"]
+    assert load(environment={"ZEROCRON_BASE_URL": "https://cron.example.com"}).base_url == "https://cron.example.com"

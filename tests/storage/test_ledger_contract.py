@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 from sqlalchemy.exc import IntegrityError
 from tests.storage.samples import (
     DAY,
@@ -40,6 +40,7 @@ from zerocron.core.model import (
     Job,
     JobState,
     JobStatus,
+    JsonRule,
     LastRun,
     Overlap,
     RetryPolicy,
@@ -50,6 +51,7 @@ from zerocron.core.model import (
 from zerocron.core.schedule import Schedule
 from zerocron.storage.ledger import executions, facts, jobs, keys, runs, sessions
 from zerocron.storage.ledger.database import Ledger
+from zerocron.storage.ledger.tables import job_versions
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 fixture_is_shared = settings(
@@ -208,8 +210,22 @@ definitions = st.builds(
     headers=st.lists(st.tuples(texts, texts), max_size=3).map(tuple),
     body=st.none() | texts,
     timeout_seconds=st.sampled_from([0.1, 30.0, 900.0]),
-    retry=st.builds(RetryPolicy, st.integers(1, 10), texts, st.sampled_from([0.0, 0.25, 5.0, 86_400.0])),
-    success=st.builds(SuccessRule, st.lists(texts, max_size=2).map(tuple), st.none() | texts, st.none() | texts),
+    retry=st.builds(
+        RetryPolicy, st.integers(1, 10), texts, st.sampled_from([0.0, 0.25, 5.0, 86_400.0]), st.sampled_from(["full"])
+    ),
+    success=st.builds(
+        SuccessRule,
+        status=st.lists(texts, max_size=2).map(tuple),
+        body_contains=st.none() | texts,
+        body_not_contains=st.none() | texts,
+        body_matches=st.none() | texts,
+        json=st.lists(st.builds(JsonRule, texts, texts), max_size=2).map(tuple),
+        headers=st.lists(st.tuples(texts, texts), max_size=2).map(tuple),
+        max_duration_ms=st.none() | st.integers(1, 900_000),
+    ),
+    redirects=st.integers(0, 5),
+    verify_tls=st.booleans(),
+    sign=st.booleans(),
 )
 written_jobs = st.builds(
     a_job,
@@ -221,6 +237,7 @@ written_jobs = st.builds(
     catchup=st.sampled_from(["latest", "all", "none"]),
     catchup_window_seconds=st.integers(0, 2**31 - 1),
     on_lost=st.sampled_from(["rerun", "give_up"]),
+    disable_after=st.integers(0, 1_000),
     notify=st.dictionaries(texts, texts, max_size=2),
     tags=st.lists(texts, max_size=3).map(tuple),
     warnings=st.lists(texts, max_size=2).map(tuple),
@@ -252,6 +269,7 @@ async def test_a_job_comes_back_as_it_was_written(ledger: Ledger, job: Job) -> N
             job.catchup,
             job.catchup_window_seconds,
             job.on_lost,
+            job.disable_after,
             job.state,
             job.schedule,
             job.definition,
@@ -317,7 +335,9 @@ async def test_an_edit_keeps_the_counters_and_adds_a_version(ledger: Ledger) -> 
     await keep(ledger, job)
     counted = dataclasses.replace(
         job,
-        state=JobState(NOON, "active", NOON, "queued", 1, 1, 2, 3, 4, 5.5, LastRun("last", "failed", NOON, NOON + 1)),
+        state=JobState(
+            NOON, "active", NOON, "queued", 1, 1, 2, 3, 4, 5.5, None, LastRun("last", "failed", NOON, NOON + 1)
+        ),
     )
     await ledger.write(lambda connection: jobs.save_states(connection, [counted], {job.id: NOON}))
     edited = dataclasses.replace(job, version=2, name="new", definition=a_definition(url="https://example.com/2"))
@@ -332,6 +352,53 @@ async def test_an_edit_keeps_the_counters_and_adds_a_version(ledger: Ledger) -> 
     assert kept == {(job.id, 1): job.definition, (job.id, 2): edited.definition}
 
 
+async def test_a_job_that_is_disabled_gets_a_version_that_says_so_and_is_otherwise_the_same(ledger: Ledger) -> None:
+    job = a_job(definition=a_definition(url="https://example.com/kept"), disable_after=3)
+    await keep(ledger, job)
+
+    def disable(connection: Connection) -> None:
+        locked = jobs.lock(connection, [job.id])[job.id]
+        locked.status, locked.state.next_run_at, locked.state.status_reason = JobStatus.DISABLED, None, "It failed."
+        assert jobs.save_states(connection, [locked], {job.id: NOON}) == 1
+        jobs.disable(connection, locked, now=NOON + 7)
+
+    await ledger.write(disable)
+    found = await job_of(ledger, job.id)
+    assert (found.status, found.version, found.updated_at) == ("disabled", 2, NOON + 7)
+    assert (found.state.next_run_at, found.state.status_reason) == (None, "It failed.")
+    kept = await ledger.read(lambda connection: jobs.definitions(connection, [(job.id, 1), (job.id, 2)]))
+    assert kept == {(job.id, 1): job.definition, (job.id, 2): job.definition}
+    columns = (job_versions.c.version, job_versions.c.status, job_versions.c.created_at)
+    query = select(*columns).where(job_versions.c.job_id == job.id).order_by(job_versions.c.version)
+    rows = await ledger.read(lambda connection: [tuple(row) for row in connection.execute(query)])
+    assert rows == [(1, "active", job.updated_at), (2, "disabled", NOON + 7)]
+
+
+async def test_failures_can_be_forgotten(ledger: Ledger) -> None:
+    job = a_job(state=JobState(NOON, consecutive_failures=7, failed=9))
+    await keep(ledger, job)
+    await ledger.write(lambda connection: jobs.save_states(connection, [job], {job.id: NOON}))
+    await ledger.write(lambda connection: jobs.forget_failures(connection, job.id))
+    state = (await job_of(ledger, job.id)).state
+    assert (state.consecutive_failures, state.failed) == (0, 9)
+
+
+async def test_executions_of_some_kinds_are_counted_by_run(ledger: Ledger) -> None:
+    job = a_job()
+    first, second, third = (a_run(job, NOON + minute * MINUTE) for minute in range(3))
+    await keep(
+        ledger,
+        job,
+        *(an_execution(first, attempt=attempt, error_kind="local_resources") for attempt in (1, 2)),
+        an_execution(first, attempt=3, error_kind="timeout"),
+        an_execution(second, attempt=1, error_kind="local_resources"),
+        an_execution(third, attempt=1, error_kind="timeout"),
+    )
+    keys = [(run.id, run.scheduled_for) for run in (first, third)]
+    counts = await ledger.read(lambda connection: executions.count_of_kinds(connection, keys, ["local_resources"]))
+    assert counts == {first.id: 2}
+
+
 async def test_an_edit_of_what_somebody_else_edited_is_refused(ledger: Ledger) -> None:
     job = a_job()
     await keep(ledger, job)
@@ -342,7 +409,8 @@ async def test_an_edit_of_what_somebody_else_edited_is_refused(ledger: Ledger) -
     assert (await job_of(ledger, job.id)).name == "new"
 
 
-STATE = JobState(NOON + MINUTE, "a", NOON, "q", 1, 11, 12, 13, 14, 15.5, LastRun("l", "succeeded", NOON, NOON + 1))
+LAST = LastRun("l", "succeeded", NOON, NOON + 1)
+STATE = JobState(NOON + MINUTE, "a", NOON, "q", 1, 11, 12, 13, 14, 15.5, "why", LAST)
 
 
 async def test_the_engines_part_of_many_jobs_is_written_at_once(ledger: Ledger) -> None:
@@ -391,7 +459,7 @@ async def test_a_job_is_completed_through_its_status(ledger: Ledger) -> None:
     assert (await job_of(ledger, job.id)).status == JobStatus.COMPLETED
 
 
-@pytest.mark.parametrize("status", [JobStatus.PAUSED, JobStatus.COMPLETED, JobStatus.DELETED])
+@pytest.mark.parametrize("status", [JobStatus.PAUSED, JobStatus.DISABLED, JobStatus.COMPLETED, JobStatus.DELETED])
 async def test_the_database_refuses_a_job_that_is_due_and_not_active(ledger: Ledger, status: JobStatus) -> None:
     with pytest.raises(IntegrityError):
         await keep(ledger, a_job(status=status, next_run_at=NOON))
@@ -431,9 +499,9 @@ async def test_jobs_are_filtered_by_status_and_deleted_ones_never_listed(ledger:
         ledger, *(a_job(team_id=team, name=status, status=status, next_run_at=None) for status in sorted(JobStatus))
     )
     assert await job_names(ledger, team, status="paused") == ["paused"]
-    assert sorted(await job_names(ledger, team)) == ["active", "completed", "paused"]
+    assert sorted(await job_names(ledger, team)) == ["active", "completed", "disabled", "paused"]
     counts = await ledger.read(jobs.count_by_status)
-    assert counts == {"active": 1, "completed": 1, "paused": 1}
+    assert counts == {"active": 1, "completed": 1, "disabled": 1, "paused": 1}
 
 
 AWKWARD_TAGS = ["prod", "Prod", "pro", "production", "a%b", "a_b", 'say "hi"', "back\\slash", "é", "x,y", '","']

@@ -14,7 +14,7 @@ from tests.support.postgres import PostgresServer, postgres_server
 
 from zerocron.core.lifecycle import WAITING
 from zerocron.core.model import DEFAULT_TEAM_ID, RunStatus
-from zerocron.storage.ledger import executions, jobs, keys, runs, sessions
+from zerocron.storage.ledger import executions, jobs, keys, runs, secrets, sessions, signing
 from zerocron.storage.ledger.database import SqliteLedger
 from zerocron.storage.ledger.postgres import PostgresLedger
 from zerocron.storage.ledger.tables import metadata
@@ -52,6 +52,9 @@ STATEMENTS: dict[str, Hot] = {
     "runs.due": lambda connection: runs.due(connection, until=NOON, limit=10_000),
     "runs.oldest_of_jobs": lambda connection: runs.oldest_of_jobs(connection, [JOB.id], 100),
     "runs.delete_of_job": lambda connection: runs.delete_of_job(connection, JOB.id, before=NOON + 1, limit=500),
+    "secrets.of_names": lambda connection: secrets.of_names(connection, [(DEFAULT_TEAM_ID, "A"), (JOB.id, "B")]),
+    "secrets.take_data_key": lambda connection: secrets.take_data_key(connection, DEFAULT_TEAM_ID),
+    "secrets.save_last_used": lambda connection: secrets.save_last_used(connection, {an_id(): NOON}),
     "executions.insert": lambda connection: executions.insert(connection, [an_execution(a_run(a_job()))]),
     "executions.add_late_results": lambda connection: executions.add_late_results(connection, [EXECUTION]),
     "executions.get": lambda connection: executions.get(connection, DEFAULT_TEAM_ID, RUN.id, 1),
@@ -60,8 +63,10 @@ STATEMENTS: dict[str, Hot] = {
     "executions.page_of_job further": lambda connection: executions.page_of_job(
         connection, JOB.id, before=(NOON, "", 1), limit=50
     ),
+    "executions.count_of_kinds": lambda connection: executions.count_of_kinds(connection, [(RUN.id, NOON)], ["dns"]),
     "executions.delete_of_runs": lambda connection: executions.delete_of_runs(connection, [(RUN.id, NOON)]),
     "sessions.renew": lambda connection: sessions.renew(connection, "x", now=NOON, expires_at=NOON),
+    "signing.valid": lambda connection: signing.valid(connection, DEFAULT_TEAM_ID, NOON),
     "keys.find": lambda connection: keys.find(connection, "x"),
     "keys.find_idempotent": lambda connection: keys.find_idempotent(connection, DEFAULT_TEAM_ID, "make", "k"),
     "keys.forget_idempotent": lambda connection: keys.forget_idempotent(connection, NOON),

@@ -17,11 +17,13 @@ from sqlalchemy import Connection
 from zerocron.actions.idempotency import Once
 from zerocron.actions.schedules import read, spoken
 from zerocron.clock import Clock
+from zerocron.core import placeholders
 from zerocron.core.errors import Conflict, Invalid, NotFound, Unclear
 from zerocron.core.ids import new_id
 from zerocron.core.lifecycle import OPEN, WAITING, Event, advance
 from zerocron.core.model import (
     BODY_BYTES_MAX,
+    STOPPED,
     Catchup,
     Definition,
     Execution,
@@ -45,16 +47,21 @@ from zerocron.core.planning import claim_on_place, left_behind
 from zerocron.core.requests import check_header, check_method, check_url
 from zerocron.core.retry import strategy_warning
 from zerocron.core.schedule import DayMatch, DstPolicy
-from zerocron.core.success import check_status_pattern
+from zerocron.core.success import check_path, check_pattern, check_status_pattern
 from zerocron.core.understanding import Understood
 from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
+from zerocron.storage.ledger import signing as signing_rows
 from zerocron.storage.ledger.database import Ledger, Transaction
 from zerocron.storage.timetable.contract import Timetable, job_member, run_member
 from zerocron.storage.timetable.horizon import put_near
 
 T = TypeVar("T")
+
+UNVERIFIED = (
+    "Certificates are not verified: whoever stands between 0cron and the target can read and change what is sent."
+)
 
 EARLY_MS_MAX = 1_000
 """No run is started earlier before its slot. More of it is a clock that was set back; nobody waits for that."""
@@ -78,6 +85,10 @@ class JobSpec:
     catchup_window_seconds: int = 86_400
     on_lost: OnLost = OnLost.RERUN
     success: SuccessRule = field(default_factory=SuccessRule)
+    disable_after: int = 0
+    redirects: int = 0
+    verify_tls: bool = True
+    sign: bool = False
     tags: tuple[str, ...] = ()
     dst: DstPolicy = "run_once"
     day_match: DayMatch = "either"
@@ -103,6 +114,10 @@ class JobSpec:
             catchup_window_seconds=job.catchup_window_seconds,
             on_lost=OnLost(job.on_lost),
             success=definition.success,
+            disable_after=job.disable_after,
+            redirects=definition.redirects,
+            verify_tls=definition.verify_tls,
+            sign=definition.sign,
             tags=job.tags,
             dst=job.schedule.dst,
             day_match=job.schedule.day_match,
@@ -112,10 +127,11 @@ class JobSpec:
 class Jobs:
     """Verbs on the jobs of a team. Another team's job is not there."""
 
-    def __init__(self, *, ledger: Ledger, timetable: Timetable, clock: Clock) -> None:
+    def __init__(self, *, ledger: Ledger, timetable: Timetable, clock: Clock, allow_insecure_tls: bool = False) -> None:
         self._ledger = ledger
         self._timetable = timetable
         self._clock = clock
+        self._allow_insecure_tls = allow_insecure_tls
 
     async def create(self, team_id: str, spec: JobSpec, idempotency_key: str | None = None) -> tuple[Job, bool]:
         """The new job and True; or the job this idempotency key made before and False. Raises Invalid, Conflict."""
@@ -125,6 +141,7 @@ class Jobs:
         def made_before(connection: Connection, earlier: str | None) -> Job | None:
             return None if earlier is None else _still_there(job_rows.get(connection, team_id, earlier), "job")
 
+        self._check_tls(spec)
         try:
             job = _build(spec, team_id=team_id, job_id=new_id(now), now=now)
         except Invalid:
@@ -138,6 +155,7 @@ class Jobs:
             found = made_before(connection, once.claim(connection, job.id, now))
             if found is not None:
                 return found, False
+            _check_signing(connection, job, now)
             job_rows.insert(connection, job)
             return job, True
 
@@ -183,8 +201,12 @@ class Jobs:
             spec = change(before)
             if spec == before:
                 return job
+            if before.verify_tls:
+                self._check_tls(spec)
             after = _first_free_instant(connection, job_id, now)
             edited = _rebuild(job, spec, before, now=now, after=after)
+            if not before.sign:
+                _check_signing(connection, edited, now)
             if edited.state.next_run_at != job.state.next_run_at:
                 _leave_behind(connection, job, edited, Reason.JOB_EDITED, now)
             if before.overlap == Overlap.ALLOW != spec.overlap:
@@ -197,7 +219,10 @@ class Jobs:
         return job
 
     async def pause(self, team_id: str, job_id: str) -> Job:
-        """Stop the schedule and cancel waiting runs. A paused job stays as it is. Raises NotFound, Conflict."""
+        """Stop the schedule and cancel waiting runs. A paused job stays as it is, a disabled one becomes paused.
+
+        Raises NotFound, Conflict.
+        """
 
         def paused(job: Job, is_under_way: bool) -> JobStatus | None:
             if job.status == JobStatus.COMPLETED and not is_under_way:
@@ -211,7 +236,10 @@ class Jobs:
         await self._stop(team_id, job_id, lambda _job, _is_under_way: JobStatus.DELETED, Reason.JOB_DELETED)
 
     async def resume(self, team_id: str, job_id: str) -> Job:
-        """Go on with the next slot from now; paused time is never replayed. Raises NotFound, Conflict."""
+        """Go on with the next slot from now; paused time is never replayed. A disabled job starts to count anew.
+
+        Raises NotFound, Conflict.
+        """
         now = self._clock.now()
 
         def transaction(connection: Connection) -> Job:
@@ -221,12 +249,12 @@ class Jobs:
             next_run_at = job.schedule.next_after(_first_free_instant(connection, job_id, now))
             if next_run_at is None:
                 raise Conflict("The schedule has no slot left. Give the job a new schedule instead.")
+            state = dataclasses.replace(job.state, next_run_at=next_run_at, status_reason=None)
+            if job.status == JobStatus.DISABLED:
+                state.consecutive_failures = 0  # the next failure is not to disable it at once
+                job_rows.forget_failures(connection, job_id)
             resumed = dataclasses.replace(
-                job,
-                version=job.version + 1,
-                status=JobStatus.ACTIVE,
-                updated_at=now,
-                state=dataclasses.replace(job.state, next_run_at=next_run_at),
+                job, version=job.version + 1, status=JobStatus.ACTIVE, updated_at=now, state=state
             )
             _save(connection, resumed, seen=job)
             return resumed
@@ -240,7 +268,7 @@ class Jobs:
     ) -> tuple[Run, bool]:
         """Ask for a run now, outside of the schedule, which does not move; the run and whether it is new.
 
-        Raises NotFound, Conflict when the job is paused.
+        Raises NotFound, Conflict when the job is paused or disabled.
         """
         now = self._clock.now()
         run_id = new_id(now)
@@ -253,6 +281,8 @@ class Jobs:
                 return _still_there(run_rows.get(connection, team_id, earlier), "run"), False
             if job.status == JobStatus.PAUSED:
                 raise Conflict("The job is paused. Resume it before triggering it.")
+            if job.status == JobStatus.DISABLED:
+                raise Conflict(f"The job is disabled: {job.state.status_reason} Resume it before triggering it.")
             run = Run(
                 id=run_id,
                 scheduled_for=now,
@@ -327,6 +357,14 @@ class Jobs:
             raise NotFound("There is no such execution.")
         return found
 
+    def _check_tls(self, spec: JobSpec) -> None:
+        if not (spec.verify_tls or self._allow_insecure_tls):
+            raise Invalid(
+                "This server does not let jobs switch the verification of certificates off. Its operator can allow it "
+                "with ZEROCRON_ALLOW_INSECURE_TLS=true.",
+                field="verify_tls",
+            )
+
     async def _stop(
         self, team_id: str, job_id: str, status_after: Callable[[Job, bool], JobStatus | None], reason: Reason
     ) -> Job:
@@ -338,7 +376,7 @@ class Jobs:
             if status is None:
                 return job, []
             waiting = [run for run in under_way if run.status in WAITING]
-            state = dataclasses.replace(job.state, next_run_at=None, queued_run_id=None)
+            state = dataclasses.replace(job.state, next_run_at=None, queued_run_id=None, status_reason=None)
             if state.active_run_id in {run.id for run in waiting}:
                 state.active_run_id = state.active_since = None
             stopped = dataclasses.replace(job, version=job.version + 1, status=status, updated_at=now, state=state)
@@ -466,6 +504,7 @@ def _build(spec: JobSpec, *, team_id: str, job_id: str, now: Instant) -> Job:
         catchup=spec.catchup,
         catchup_window_seconds=spec.catchup_window_seconds,
         on_lost=spec.on_lost,
+        disable_after=spec.disable_after,
         notify={},
         tags=spec.tags,
         warnings=_warnings(understood.warnings, spec),
@@ -480,14 +519,14 @@ def _rebuild(job: Job, spec: JobSpec, before: JobSpec, *, now: Instant, after: I
     """The job with a new specification. Its cursor moves only if its schedule did."""
     language = spec.language or job.language
     if _schedule_of(spec) == _schedule_of(before):
-        old_strategy = strategy_warning(before.retry.backoff)
+        of_request = _request_warnings(before)
         schedule, status, state = job.schedule, job.status, job.state
-        schedule_warnings = tuple(text for text in job.warnings if text != old_strategy)
+        schedule_warnings = tuple(text for text in job.warnings if text not in of_request)
     else:
         understood = _understand(spec, now)
         schedule, schedule_warnings = understood.schedule, understood.warnings
         language = spoken(understood, spec.language)
-        status = JobStatus.PAUSED if job.status == JobStatus.PAUSED else JobStatus.ACTIVE
+        status = JobStatus(job.status) if job.status in STOPPED else JobStatus.ACTIVE
         next_run_at = schedule.next_after(after) if status == JobStatus.ACTIVE else None
         if next_run_at is None and status == JobStatus.ACTIVE:
             raise Invalid("This schedule has no slot left.", field="schedule")
@@ -504,6 +543,7 @@ def _rebuild(job: Job, spec: JobSpec, before: JobSpec, *, now: Instant, after: I
         catchup=spec.catchup,
         catchup_window_seconds=spec.catchup_window_seconds,
         on_lost=spec.on_lost,
+        disable_after=spec.disable_after,
         tags=spec.tags,
         warnings=_warnings(schedule_warnings, spec),
         state=state,
@@ -531,6 +571,12 @@ def _schedule_of(spec: JobSpec) -> tuple[str, ...]:
 def _definition(spec: JobSpec) -> Definition:
     """The request as it will be sent. Raises Invalid for what could not be."""
     method = check_method(spec.method)
+    if placeholders.is_before_path(spec.url):
+        raise Invalid(
+            "A secret stands in the path or query of a URL, not in its scheme, host or port: who is called is no "
+            "secret.",
+            field="url",
+        )
     url = check_url(spec.url)
     for name, value in spec.headers.items():
         try:
@@ -542,7 +588,6 @@ def _definition(spec: JobSpec) -> Definition:
         raise Invalid("A header is given twice in different capitals.", field="headers")
     if spec.body is not None and len(spec.body.encode("utf-8", "surrogatepass")) > BODY_BYTES_MAX:
         raise Invalid(f"The body is longer than {BODY_BYTES_MAX} bytes.", field="body")
-    status = tuple(check_status_pattern(pattern) for pattern in spec.success.status)
     return Definition(
         method=method,
         url=url,
@@ -550,10 +595,39 @@ def _definition(spec: JobSpec) -> Definition:
         body=spec.body,
         timeout_seconds=spec.timeout_seconds,
         retry=spec.retry,
-        success=dataclasses.replace(spec.success, status=status),
+        success=_success(spec.success),
+        redirects=spec.redirects,
+        verify_tls=spec.verify_tls,
+        sign=spec.sign,
     )
 
 
+def _success(rule: SuccessRule) -> SuccessRule:
+    """The rule as it will be applied. Raises Invalid for what could not be."""
+    if rule.body_matches is not None:
+        check_pattern(rule.body_matches)
+    for condition in rule.json:
+        check_path(condition.path)
+    names = [name.lower() for name, _ in rule.headers]
+    if len(set(names)) < len(names):
+        raise Invalid("A header is given twice in different capitals.", field="success.headers")
+    return dataclasses.replace(rule, status=tuple(check_status_pattern(pattern) for pattern in rule.status))
+
+
+def _check_signing(connection: Connection, job: Job, now: Instant) -> None:
+    """Raises Invalid when requests are to be signed and there is nothing to sign with."""
+    if job.definition.sign and not signing_rows.valid(connection, job.team_id, now):
+        raise Invalid(
+            "There is no signing key yet. Make one first: POST /v1/signing-key/rotate, or `0cron signing rotate`.",
+            field="sign",
+        )
+
+
 def _warnings(of_schedule: tuple[str, ...], spec: JobSpec) -> tuple[str, ...]:
-    strategy = strategy_warning(spec.retry.backoff)
-    return of_schedule if strategy is None else (*of_schedule, strategy)
+    return (*of_schedule, *_request_warnings(spec))
+
+
+def _request_warnings(spec: JobSpec) -> tuple[str, ...]:
+    of_delivery = (strategy_warning(spec.retry.backoff), None if spec.verify_tls else UNVERIFIED)
+    of_placeholders = placeholders.warnings(spec.url, spec.headers.items(), spec.body)
+    return (*filter(None, of_delivery), *of_placeholders)

@@ -5,6 +5,7 @@ Owns every bound on what a user writes about a job. What the values mean togethe
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -20,6 +21,7 @@ from zerocron.api.fields import (
     visible_text,
 )
 from zerocron.api.wording import worded
+from zerocron.core.exchange import REDIRECTS_MAX
 from zerocron.core.model import Catchup, OnLost, Overlap, RunStatus
 from zerocron.core.requests import (
     HEADER_NAME_CHARACTERS_MAX,
@@ -28,10 +30,14 @@ from zerocron.core.requests import (
     URL_CHARACTERS_MAX,
 )
 from zerocron.core.retry import ATTEMPTS_MAX, DELAY_SECONDS_MAX
+from zerocron.core.success import NUMBER_MAX, PATH_CHARACTERS_MAX, PATTERN_CHARACTERS_MAX
 
 HEADERS_MAX = 50
 TAGS_MAX = 20
 STATUS_RULES_MAX = 20
+JSON_RULES_MAX = 20
+HEADER_RULES_MAX = 20
+DISABLE_AFTER_MAX = 1_000
 TIMEOUT_SECONDS_MAX = 900
 CATCHUP_WINDOW_SECONDS_MAX = 31_622_400
 
@@ -148,6 +154,94 @@ StatusRules = Annotated[
     ),
 ]
 Condition = Annotated[str, Field(min_length=1, max_length=1_000)]
+Pattern = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=PATTERN_CHARACTERS_MAX,
+        description="A regular expression (RE2's syntax) that has to match somewhere in the first 65,536 bytes of the "
+        "body.",
+        examples=["(?i)rows: [1-9][0-9]*"],
+    ),
+]
+JsonPath = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=PATH_CHARACTERS_MAX,
+        description='`$`, then any of `.name`, `["any name"]` and `[index]`.',
+        examples=["$.jobs[0].state"],
+    ),
+]
+
+
+def _scalar(given: Any) -> Any:
+    if isinstance(given, int) and abs(given) > NUMBER_MAX:
+        raise worded("A whole number has at most 53 bits here: others would read it as another one.")
+    if given is None or isinstance(given, (bool, int, float)) or (isinstance(given, str) and len(given) <= 1_000):
+        return given
+    raise worded("Give text of at most 1,000 characters, a number, true, false or null.")
+
+
+Scalar = Annotated[
+    Annotated[str, Field(max_length=1_000)]
+    | bool
+    | Annotated[int, Field(ge=-NUMBER_MAX, le=NUMBER_MAX)]
+    | Annotated[float, Field(ge=-sys.float_info.max, le=sys.float_info.max)]
+    | None,
+    BeforeValidator(_scalar),
+    Field(description="Text, a number, true, false or null.", examples=["done"]),
+]
+MaxDuration = Annotated[
+    int, Field(ge=1, le=TIMEOUT_SECONDS_MAX * 1_000, description="The longest it may take, in milliseconds.")
+]
+HeaderRules = Annotated[
+    dict[HeaderName, HeaderValue],
+    Field(
+        max_length=HEADER_RULES_MAX,
+        description="Headers that the answer has to have, with exactly these values. Names may be in any capitals.",
+        examples=[{"X-State": "complete"}],
+    ),
+    BeforeValidator(lambda given: few(given, HEADER_RULES_MAX)),
+]
+Redirects = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=REDIRECTS_MAX,
+        description="How many redirects to follow. At 0 a redirect is the answer, and none that `2xx` accepts. "
+        "Credentials are not sent on to another origin, and a request with a body never is.",
+    ),
+]
+VerifyTls = Annotated[
+    bool,
+    Field(
+        description="Whether the target's certificate has to be valid. Off only where the operator allows it, and only "
+        "for the origin of `url`."
+    ),
+]
+Sign = Annotated[
+    bool,
+    Field(
+        description="Send the headers of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`), "
+        "made with the team's signing key."
+    ),
+]
+DisableAfter = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=DISABLE_AFTER_MAX,
+        description="Disable the job once so many runs in a row have failed; 0: never. `resume` starts it again.",
+    ),
+]
+Jitter = Annotated[
+    Literal["none", "full"],
+    Field(
+        description="`full` waits a random part of the wait, behind what `Retry-After` asks for, so that many jobs do "
+        "not come back at the same moment."
+    ),
+]
 
 
 def _text_object_or_list(given: Any) -> Any:
@@ -172,6 +266,23 @@ class RetryIn(Input):
     attempts: Attempts = 1
     backoff: Backoff = "exponential"
     delay: Delay = 5
+    jitter: Jitter = "none"
+
+
+class JsonRuleIn(Input):
+    """What a place in the answer's JSON body has to equal."""
+
+    path: JsonPath
+    equals: Scalar
+
+
+JsonRules = Annotated[
+    list[JsonRuleIn],
+    Field(
+        max_length=JSON_RULES_MAX,
+        description="The body has to be JSON, and to have these values at these places.",
+    ),
+]
 
 
 class SuccessIn(Input):
@@ -180,6 +291,10 @@ class SuccessIn(Input):
     status: StatusRules = Field(default=["2xx"])
     body_contains: Condition | None = Field(default=None, description="The answer's body has to contain this.")
     body_not_contains: Condition | None = Field(default=None, description="The answer's body must not contain this.")
+    body_matches: Pattern | None = None
+    json_: JsonRules = Field(default=[], alias="json")
+    headers: HeaderRules = Field(default={})
+    max_duration_ms: MaxDuration | None = None
 
 
 class NotifyIn(Input):
@@ -221,9 +336,18 @@ class JobIn(Input):
     catchup: CatchupChoice = "latest"
     catchup_window: CatchupWindow = 86_400
     on_lost: OnLostChoice = "rerun"
+    disable_after: DisableAfter = 0
+    redirects: Redirects = 0
+    verify_tls: VerifyTls = True
+    sign: Sign = False
     success: SuccessIn = Field(default_factory=SuccessIn)
     notify: NotifyIn = Field(default_factory=NotifyIn)
     tags: Tags = Field(default=[])
+
+
+def _nothing() -> Any:
+    """As `unset` has it, for a field with an alias."""
+    return None
 
 
 class RetryChange(Input):
@@ -232,6 +356,7 @@ class RetryChange(Input):
     attempts: Attempts = unset()
     backoff: Backoff = unset()
     delay: Delay = unset()
+    jitter: Jitter = unset()
 
 
 class SuccessChange(Input):
@@ -240,6 +365,10 @@ class SuccessChange(Input):
     status: StatusRules = unset()
     body_contains: Condition | None = Field(default=None, description="What the body has to hold; null takes it away.")
     body_not_contains: Condition | None = Field(default=None, description="What it must not hold; null takes it away.")
+    body_matches: Pattern | None = Field(default=None, description="What has to match it; null takes it away.")
+    json_: JsonRules = Field(default_factory=_nothing, alias="json")
+    headers: HeaderRules = unset()
+    max_duration_ms: MaxDuration | None = Field(default=None, description="In milliseconds; null takes it away.")
 
 
 class JobChange(Input):
@@ -263,6 +392,10 @@ class JobChange(Input):
     catchup: CatchupChoice = unset()
     catchup_window: CatchupWindow = unset()
     on_lost: OnLostChoice = unset()
+    disable_after: DisableAfter = unset()
+    redirects: Redirects = unset()
+    verify_tls: VerifyTls = unset()
+    sign: Sign = unset()
     success: SuccessChange = unset()
     notify: NotifyIn = unset()
     tags: Tags = unset()
@@ -274,6 +407,14 @@ class RetryOut(Output):
     attempts: int = Field(description="How often a run is tried, the first time included.")
     backoff: str = Field(description="How waits grow.")
     delay: float = Field(description="Seconds before the first retry.")
+    jitter: Jitter
+
+
+class JsonRuleOut(Output):
+    """What a place in the answer's JSON body has to equal."""
+
+    path: str
+    equals: str | bool | int | float | None
 
 
 class SuccessOut(Output):
@@ -282,6 +423,10 @@ class SuccessOut(Output):
     status: list[str] = Field(description="Which statuses are a success.")
     body_contains: str | None = Field(description="What the body has to contain.")
     body_not_contains: str | None = Field(description="What the body must not contain.")
+    body_matches: str | None = Field(description="What has to match the body.")
+    json_: list[JsonRuleOut] = Field(alias="json", description="What the body has to have where.")
+    headers: dict[str, str] = Field(description="Which headers the answer has to have.")
+    max_duration_ms: int | None = Field(description="How long it may take.")
 
 
 class LastRunOut(Output):
@@ -317,7 +462,10 @@ class JobOut(Output):
     language: LanguageCode
     dst: Dst
     day_match: DayMatch
-    status: Literal["active", "paused", "completed"] = Field(description="`completed`: the schedule has no slot left.")
+    status: Literal["active", "paused", "disabled", "completed"] = Field(
+        description="`disabled`: too many runs failed in a row. `completed`: the schedule has no slot left."
+    )
+    status_reason: str | None = Field(description="Why it is disabled; null while it is not.")
     url: str
     method: str
     headers: dict[str, str]
@@ -328,10 +476,14 @@ class JobOut(Output):
     catchup: Catchup
     catchup_window: int = Field(description="Seconds.")
     on_lost: OnLost
+    disable_after: int = Field(description="So many failed runs in a row disable it; 0: none do.")
+    redirects: int = Field(description="How many are followed.")
+    verify_tls: bool
+    sign: bool
     success: SuccessOut
     notify: dict[str, Any]
     tags: list[str]
-    next_run_at: InstantText | None = Field(description="The next slot; null when the job is paused or completed.")
+    next_run_at: InstantText | None = Field(description="The next slot; null when the job is not active.")
     last_run: LastRunOut | None
     stats: StatsOut
     warnings: list[str] = Field(description="What is accepted, but may not be what was meant.")

@@ -16,6 +16,8 @@ from zerocron.api.job_models import (
     JobIn,
     JobOut,
     JobPage,
+    JsonRuleIn,
+    JsonRuleOut,
     LanguageCode,
     LastRunOut,
     RetryChange,
@@ -30,6 +32,7 @@ from zerocron.core.model import (
     Catchup,
     Job,
     JobState,
+    JsonRule,
     OnLost,
     Overlap,
     RetryPolicy,
@@ -41,7 +44,7 @@ from zerocron.core.understanding import describe
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
-JobStatusIn = Literal["active", "paused", "completed"]
+JobStatusIn = Literal["active", "paused", "disabled", "completed"]
 _KEY_REUSED = "The `Idempotency-Key` was used for another request, or what it made is gone."
 _CHANGED_MEANWHILE = "Somebody else changed the job at the same moment."
 
@@ -119,7 +122,7 @@ async def pause_job(job_id: JobId, who: Who, services: Use) -> JobOut:
 async def resume_job(job_id: JobId, who: Who, services: Use) -> JobOut:
     """Go on with the next slot from now. Paused time is never replayed.
 
-    Resuming twice is no error.
+    A job that was disabled starts to count its failures anew. Resuming twice is no error.
     """
     return job_out(await services.jobs.resume(who.team_id, job_id))
 
@@ -128,7 +131,7 @@ async def resume_job(job_id: JobId, who: Who, services: Use) -> JobOut:
     "/{job_id}/trigger",
     status_code=202,
     response_model=RunOut,
-    responses={409: {"description": f"The job is paused. {_KEY_REUSED}"}},
+    responses={409: {"description": f"The job is paused or disabled. {_KEY_REUSED}"}},
 )
 async def trigger_job(job_id: JobId, who: Who, services: Use, response: Response, key: OnceKey = None) -> RunOut:
     """Run a job now, outside of its schedule, which does not move. The overlap policy applies.
@@ -162,6 +165,7 @@ def job_out(job: Job) -> JobOut:
         dst=job.schedule.dst,
         day_match=job.schedule.day_match,
         status=cast(JobStatusIn, job.status),
+        status_reason=state.status_reason,
         url=definition.url,
         method=definition.method,
         headers=dict(definition.headers),
@@ -171,16 +175,17 @@ def job_out(job: Job) -> JobOut:
             attempts=definition.retry.attempts,
             backoff=definition.retry.backoff,
             delay=definition.retry.delay_seconds,
+            jitter=cast(Literal["none", "full"], definition.retry.jitter),
         ),
         overlap=Overlap(job.overlap),
         catchup=Catchup(job.catchup),
         catchup_window=job.catchup_window_seconds,
         on_lost=OnLost(job.on_lost),
-        success=SuccessOut(
-            status=list(definition.success.status),
-            body_contains=definition.success.body_contains,
-            body_not_contains=definition.success.body_not_contains,
-        ),
+        disable_after=job.disable_after,
+        redirects=definition.redirects,
+        verify_tls=definition.verify_tls,
+        sign=definition.sign,
+        success=_success_out(definition.success),
         notify=job.notify,
         tags=list(job.tags),
         next_run_at=maybe_instant(state.next_run_at),
@@ -189,6 +194,18 @@ def job_out(job: Job) -> JobOut:
         warnings=list(job.warnings),
         created_at=instant(job.created_at),
         updated_at=instant(job.updated_at),
+    )
+
+
+def _success_out(rule: SuccessRule) -> SuccessOut:
+    return SuccessOut(
+        status=list(rule.status),
+        body_contains=rule.body_contains,
+        body_not_contains=rule.body_not_contains,
+        body_matches=rule.body_matches,
+        json=[JsonRuleOut(path=each.path, equals=orjson.loads(each.equals)) for each in rule.json],
+        headers=dict(rule.headers),
+        max_duration_ms=rule.max_duration_ms,
     )
 
 
@@ -225,12 +242,24 @@ def _spec(given: JobIn) -> JobSpec:
         headers=given.headers,
         body=_body(given.body),
         timeout_seconds=given.timeout,
-        retry=RetryPolicy(given.retry.attempts, given.retry.backoff, given.retry.delay),
+        retry=RetryPolicy(given.retry.attempts, given.retry.backoff, given.retry.delay, given.retry.jitter),
         overlap=Overlap(given.overlap),
         catchup=Catchup(given.catchup),
         catchup_window_seconds=given.catchup_window,
         on_lost=OnLost(given.on_lost),
-        success=SuccessRule(tuple(given.success.status), given.success.body_contains, given.success.body_not_contains),
+        success=SuccessRule(
+            status=tuple(given.success.status),
+            body_contains=given.success.body_contains,
+            body_not_contains=given.success.body_not_contains,
+            body_matches=given.success.body_matches,
+            json=_json_rules(given.success.json_),
+            headers=tuple(given.success.headers.items()),
+            max_duration_ms=given.success.max_duration_ms,
+        ),
+        disable_after=given.disable_after,
+        redirects=given.redirects,
+        verify_tls=given.verify_tls,
+        sign=given.sign,
         tags=tuple(dict.fromkeys(given.tags)),
         dst=given.dst,
         day_match=given.day_match,
@@ -238,7 +267,16 @@ def _spec(given: JobIn) -> JobSpec:
     )
 
 
-_RENAMED = {"timeout": "timeout_seconds", "catchup_window": "catchup_window_seconds", "delay": "delay_seconds"}
+def _json_rules(given: list[JsonRuleIn]) -> tuple[JsonRule, ...]:
+    return tuple(JsonRule(each.path, orjson.dumps(each.equals).decode()) for each in given)
+
+
+_RENAMED = {
+    "timeout": "timeout_seconds",
+    "catchup_window": "catchup_window_seconds",
+    "delay": "delay_seconds",
+    "json_": "json",
+}
 
 
 def _changed(spec: JobSpec, change: JobChange) -> JobSpec:
@@ -249,17 +287,26 @@ def _changed(spec: JobSpec, change: JobChange) -> JobSpec:
         "on_lost": OnLost,
         "tags": lambda tags: tuple(dict.fromkeys(tags)),
         "retry": lambda retry: dataclasses.replace(spec.retry, **_given(retry)),
-        "success": lambda success: dataclasses.replace(spec.success, **_given(success)),
+        "success": lambda success: dataclasses.replace(spec.success, **_changed_rules(success)),
         "body": _body,
     }
     given = {name: value for name, value in _given(change).items() if name != "notify"}
     return dataclasses.replace(spec, **{name: convert.get(name, _same)(value) for name, value in given.items()})
 
 
+def _changed_rules(change: SuccessChange) -> dict[str, Any]:
+    convert: dict[str, Callable[[Any], Any]] = {
+        "status": tuple,
+        "json": _json_rules,
+        "headers": lambda headers: tuple(headers.items()),
+    }
+    return {name: convert.get(name, _same)(value) for name, value in _given(change).items()}
+
+
 def _given(change: JobChange | RetryChange | SuccessChange) -> dict[str, Any]:
     """The fields that were given, by the names they have in a specification."""
     values = {name: getattr(change, name) for name in change.model_fields_set}
-    return {_RENAMED.get(name, name): tuple(value) if name == "status" else value for name, value in values.items()}
+    return {_RENAMED.get(name, name): value for name, value in values.items()}
 
 
 def _same(value: Any) -> Any:

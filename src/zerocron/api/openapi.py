@@ -39,6 +39,8 @@ TAGS = [
     {"name": "jobs", "description": "What is called, and when."},
     {"name": "runs", "description": "What happened: one run for each slot or trigger, one execution for each attempt."},
     {"name": "schedules", "description": "What a schedule would mean."},
+    {"name": "secrets", "description": "Values that jobs send and nobody sees."},
+    {"name": "signing", "description": "With what requests are signed, so that receivers can tell that they are ours."},
     {"name": "api keys", "description": "Who may use the API."},
     {"name": "operation", "description": "For those who run the server. No key is needed."},
 ]

@@ -63,7 +63,9 @@ class ReceivedAnswerOut(Output):
 class AttemptErrorOut(Output):
     """Why an attempt was no success."""
 
-    kind: str = Field(description="Such as `timeout`, `dns`, `tls`, `rule` (the success rule), `node_lost`.")
+    kind: str = Field(
+        description="Such as `timeout`, `dns_not_found`, `tls_expired`, `rule` (the success rule), `node_lost`."
+    )
     message: str
 
 
@@ -75,6 +77,15 @@ class TimingsOut(Output):
     tls: float | None = None
     first_byte: float | None = None
     total: float | None = None
+
+
+class HopOut(Output):
+    """One request of a chain of redirects."""
+
+    method: str
+    url: str
+    status: int | None = Field(description="Null when no answer came.")
+    with_body: bool = Field(description="Whether the body was sent.")
 
 
 class ExecutionOut(Output):
@@ -90,6 +101,7 @@ class ExecutionOut(Output):
     duration_ms: float
     timings_ms: TimingsOut
     request: SentRequestOut | None
+    hops: list[HopOut] = Field(description="Every request that was made, when redirects were followed; else empty.")
     response: ReceivedAnswerOut | None
     error: AttemptErrorOut | None
 
@@ -227,6 +239,10 @@ def execution_out(execution: Execution) -> ExecutionOut:
         )
         if request
         else None,
+        hops=[
+            HopOut(method=method, url=url, status=status, with_body=with_body)
+            for method, url, status, with_body in request.get("hops", ())
+        ],
         response=ReceivedAnswerOut(
             status=response["status"],
             headers=_joined(response["headers"]),

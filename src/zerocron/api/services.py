@@ -10,6 +10,8 @@ from fastapi import Depends, Header, Request
 
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Bearer, Keys
+from zerocron.actions.secrets import Secrets
+from zerocron.actions.signing import Signing
 from zerocron.clock import Clock
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger.database import Ledger
@@ -25,6 +27,8 @@ class Services:
     ledger: Ledger
     jobs: Jobs
     keys: Keys
+    secrets: Secrets
+    signing: Signing
     clock: Clock
     metrics: Metrics
     stalled: Callable[[], list[str]]

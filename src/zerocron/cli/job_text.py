@@ -5,6 +5,8 @@ Owns the words for a job's settings. It asks the server for nothing but the slot
 
 from __future__ import annotations
 
+import json
+
 from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +19,7 @@ from zerocron.cli.show import (
     clean,
     lines,
     output,
+    plural,
     print_fields,
     print_json,
     print_table,
@@ -147,7 +150,10 @@ def _job_fields(job: Json, next_runs: list[int]) -> list[tuple[str, str | Text]]
     now = SystemClock().now()
     fields: list[tuple[str, str | Text]] = [
         ("id", job["id"]),
-        ("status", word(job["status"])),
+        (
+            "status",
+            Text.assemble(word(job["status"]), f"  {clean(job['status_reason'])}" if job["status_reason"] else ""),
+        ),
         ("schedule", lines([_schedule_words(job), *_meaning(job)])),
         ("next runs", "\n".join(f"{times.full(at)}  {times.relative(at, now)}" for at in next_runs) or "none"),
         ("calls", f"{job['method']} {job['url']}"),
@@ -156,10 +162,12 @@ def _job_fields(job: Json, next_runs: list[int]) -> list[tuple[str, str | Text]]
         fields.append(("headers", "\n".join(f"{name}: {value}" for name, value in job["headers"].items())))
     if job["body"] is not None:
         fields.append(("body", shortened(job["body"], BODY_CHARACTERS_SHOWN)))
+    if delivery := _delivery_words(job):
+        fields.append(("sent", delivery))
     fields += [
         ("time-out", times.span(job["timeout"])),
         ("success", _success_words(job["success"])),
-        ("retries", _retry_words(job["retry"])),
+        ("retries", _retry_words(job)),
         ("policies", f"overlap {job['overlap']}, catch-up {_catchup_words(job)}, on lost {job['on_lost']}"),
     ]
     if job["tags"]:
@@ -172,19 +180,41 @@ def _job_fields(job: Json, next_runs: list[int]) -> list[tuple[str, str | Text]]
     return fields
 
 
+def _delivery_words(job: Json) -> str:
+    """How it is sent, where that is not as usual."""
+    words = [plural(job["redirects"], "redirect") + " followed at most"] if job["redirects"] else []
+    words += ["certificates not verified"] if not job["verify_tls"] else []
+    words += ["signed"] if job["sign"] else []
+    return ", ".join(words)
+
+
 def _success_words(rule: Json) -> str:
-    words = f"status {', '.join(rule['status'])}"
-    if rule["body_contains"] is not None:
-        words += f", body contains {rule['body_contains']!r}"
-    if rule["body_not_contains"] is not None:
-        words += f", body does not contain {rule['body_not_contains']!r}"
-    return words
+    words = [f"status {', '.join(rule['status'])}"]
+    for name, phrase in _BODY_RULES.items():
+        if rule[name] is not None:
+            words.append(f"body {phrase} {rule[name]!r}")
+    words += [f"{each['path']} is {json.dumps(each['equals'], ensure_ascii=False)}" for each in rule["json"]]
+    words += [f"header {name} is {value!r}" for name, value in rule["headers"].items()]
+    if rule["max_duration_ms"] is not None:
+        words.append(f"within {times.duration(rule['max_duration_ms'])}")
+    return ", ".join(words)
 
 
-def _retry_words(retry: Json) -> str:
-    if retry["attempts"] == 1:
-        return "none (1 attempt)"
-    return f"up to {retry['attempts']} attempts, {retry['backoff']} back-off from {times.span(retry['delay'])}"
+_BODY_RULES = {
+    "body_contains": "contains",
+    "body_not_contains": "does not contain",
+    "body_matches": "matches",
+}
+
+
+def _retry_words(job: Json) -> str:
+    retry, after = job["retry"], job["disable_after"]
+    words = "none (1 attempt)"
+    if retry["attempts"] > 1:
+        jitter = " with full jitter" if retry["jitter"] == "full" else ""
+        back_off = f"{retry['backoff']} back-off{jitter} from {times.span(retry['delay'])}"
+        words = f"up to {retry['attempts']} attempts, {back_off}"
+    return words + (f"; disabled after {plural(after, 'failed run')} in a row" if after else "")
 
 
 def _catchup_words(job: Json) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
@@ -25,35 +25,18 @@ app = typer.Typer(help="Create jobs, look at them, and tell them what to do.")
     epilog="Example: 0cron jobs create --name backup --schedule '30 2 * * *' --tz Europe/Paris "
     "--url https://example.com/backup --attempts 3"
 )
+@o.with_job_options
 def create(
     context: typer.Context,
     name: o.NewName,
     schedule: o.NewSchedule,
     url: o.NewUrl,
-    timezone: o.Timezone = None,
-    language: o.Language = None,
-    dst: o.Dst = None,
-    day_match: o.DayMatch = None,
-    catchup: o.Catchup = None,
-    catchup_window: o.CatchupWindow = None,
-    overlap: o.Overlap = None,
-    method: o.Method = None,
-    header: o.Headers = None,
-    body: o.Body = None,
-    timeout: o.Timeout = None,
-    success_status: o.SuccessStatus = None,
-    body_contains: o.BodyContains = None,
-    body_not_contains: o.BodyNotContains = None,
-    attempts: o.Attempts = None,
-    backoff: o.Backoff = None,
-    delay: o.Delay = None,
-    on_lost: o.OnLost = None,
-    tag: o.Tags = None,
     idempotency_key: o.OnceKey = None,
     as_json: o.AsJson = False,
     api_url: o.JobsApiUrl = None,
     api_key: o.ApiKey = None,
     data_dir: o.DataDir = None,
+    **_fields: Any,
 ) -> None:
     """Create a job. It starts to run at its next slot.
 
@@ -70,7 +53,7 @@ def create(
 @app.command("list")
 def list_jobs(
     status: Annotated[
-        Literal["active", "paused", "completed"] | None, typer.Option("--status", help="Only these.")
+        Literal["active", "paused", "disabled", "completed"] | None, typer.Option("--status", help="Only these.")
     ] = None,
     tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only those with it.")] = None,
     search: Annotated[
@@ -114,40 +97,23 @@ def show(
 
 
 @app.command(epilog="Example: 0cron jobs edit backup --schedule '0 3 * * *' --timeout 5m")
+@o.with_job_options
 def edit(
     context: typer.Context,
     job: o.JobName,
     name: o.Name = None,
     schedule: o.Schedule = None,
     url: o.Url = None,
-    timezone: o.Timezone = None,
-    language: o.Language = None,
-    dst: o.Dst = None,
-    day_match: o.DayMatch = None,
-    catchup: o.Catchup = None,
-    catchup_window: o.CatchupWindow = None,
-    overlap: o.Overlap = None,
-    method: o.Method = None,
-    header: o.Headers = None,
-    body: o.Body = None,
-    timeout: o.Timeout = None,
-    success_status: o.SuccessStatus = None,
-    body_contains: o.BodyContains = None,
-    body_not_contains: o.BodyNotContains = None,
-    attempts: o.Attempts = None,
-    backoff: o.Backoff = None,
-    delay: o.Delay = None,
-    on_lost: o.OnLost = None,
-    tag: o.Tags = None,
     clear: o.Clear = None,
     as_json: o.AsJson = False,
     api_url: o.JobsApiUrl = None,
     api_key: o.ApiKey = None,
     data_dir: o.DataDir = None,
+    **_fields: Any,
 ) -> None:
     """Change a job. What you leave out stays as it is; what is running goes on as it was.
 
-    --header, --tag and --success-status replace all that were there. In parentheses: the defaults of a new job.
+    What is repeatable replaces all that was there. In parentheses: the defaults of a new job.
     """
     change = o.job_fields(context.params)
     if not change:
@@ -186,7 +152,7 @@ def resume(
     api_key: o.ApiKey = None,
     data_dir: o.DataDir = None,
 ) -> None:
-    """Let a paused job go on with its next slot from now. Paused time is never made up for."""
+    """Let a paused or disabled job go on with its next slot from now. Paused time is never made up for."""
     client = Client(find_server(api_url, api_key, data_dir))
     resumed = client.send("POST", f"/v1/jobs/{find_job(client, job)['id']}/resume")
     if as_json:

@@ -5,9 +5,13 @@ Owns their names and their words. One field of the API is one option here, and `
 
 from __future__ import annotations
 
+import inspect
+import json
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -180,6 +184,76 @@ BodyNotContains = Annotated[
     str | None,
     typer.Option("--body-not-contains", metavar="TEXT", help="The answer must not hold it.", rich_help_panel=_JUDGED),
 ]
+BodyMatches = Annotated[
+    str | None,
+    typer.Option(
+        "--body-matches",
+        metavar="REGEX",
+        help="It must match the answer's body (syntax of RE2).",
+        rich_help_panel=_JUDGED,
+    ),
+]
+JsonEquals = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--json-equals",
+        metavar="'PATH=VALUE'",
+        help="Such as '$.jobs[0].state=done': the JSON answer must have it there. Repeatable.",
+        rich_help_panel=_JUDGED,
+    ),
+]
+HeaderEquals = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--header-equals",
+        metavar="'NAME: VALUE'",
+        help="The answer must have this header. Repeatable.",
+        rich_help_panel=_JUDGED,
+    ),
+]
+MaxDuration = Annotated[
+    float | None,
+    typer.Option(
+        "--max-duration",
+        metavar=_LENGTH,
+        parser=read_seconds,
+        help="A slower answer is no success.",
+        rich_help_panel=_JUDGED,
+    ),
+]
+Redirects = Annotated[
+    int | None,
+    typer.Option("--redirects", metavar="N", help="How many to follow, 5 at most.  (0)", rich_help_panel=_WHAT),
+]
+VerifyTls = Annotated[
+    bool | None,
+    typer.Option(
+        "--verify-tls/--no-verify-tls",
+        help="Whether the certificate must be valid. The operator may forbid 'no'.  (verify)",
+        rich_help_panel=_WHAT,
+    ),
+]
+Sign = Annotated[
+    bool | None,
+    typer.Option(
+        "--sign/--no-sign",
+        help="Sign with the key of `signing rotate`, as Standard Webhooks has it.  (no-sign)",
+        rich_help_panel=_WHAT,
+    ),
+]
+Jitter = Annotated[
+    Literal["none", "full"] | None,
+    typer.Option("--jitter", help="full: wait a random part of each wait.  (none)", rich_help_panel=_JUDGED),
+]
+DisableAfter = Annotated[
+    int | None,
+    typer.Option(
+        "--disable-after",
+        metavar="N",
+        help="Disable the job after N failed runs in a row; 0: never.  (0)",
+        rich_help_panel=_JUDGED,
+    ),
+]
 Attempts = Annotated[
     int | None,
     typer.Option("--attempts", metavar="N", help="At most; the first one counts.  (1)", rich_help_panel=_JUDGED),
@@ -211,12 +285,67 @@ class Clearable(StrEnum):
     TAGS = "tags"
     BODY_CONTAINS = "body-contains"
     BODY_NOT_CONTAINS = "body-not-contains"
+    BODY_MATCHES = "body-matches"
+    JSON_EQUALS = "json-equals"
+    HEADER_EQUALS = "header-equals"
+    MAX_DURATION = "max-duration"
 
 
 Clear = Annotated[
     list[Clearable] | None,
     typer.Option("--clear", metavar="PART", help=f"Take away: {', '.join(Clearable)}. Repeatable."),
 ]
+
+JOB_OPTIONS: Mapping[str, Any] = {
+    "timezone": Timezone,
+    "language": Language,
+    "dst": Dst,
+    "day_match": DayMatch,
+    "catchup": Catchup,
+    "catchup_window": CatchupWindow,
+    "overlap": Overlap,
+    "method": Method,
+    "header": Headers,
+    "body": Body,
+    "timeout": Timeout,
+    "redirects": Redirects,
+    "verify_tls": VerifyTls,
+    "sign": Sign,
+    "success_status": SuccessStatus,
+    "body_contains": BodyContains,
+    "body_not_contains": BodyNotContains,
+    "body_matches": BodyMatches,
+    "json_equals": JsonEquals,
+    "header_equals": HeaderEquals,
+    "max_duration": MaxDuration,
+    "attempts": Attempts,
+    "backoff": Backoff,
+    "delay": Delay,
+    "jitter": Jitter,
+    "disable_after": DisableAfter,
+    "on_lost": OnLost,
+    "tag": Tags,
+}
+"""What `jobs create` and `jobs edit` have in common, in the order of their help."""
+
+
+def with_job_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of a job behind its `url`; what is given of them it finds in its context."""
+    signature = inspect.signature(command, eval_str=True)
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
+        for name, option in JOB_OPTIONS.items()
+    ]
+    parameters: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        if parameter.name == "url":
+            parameters += shared
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return command
+
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "name": ("name",),
@@ -230,9 +359,14 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "header": ("headers",),
     "body": ("body",),
     "timeout": ("timeout",),
+    "redirects": ("redirects",),
+    "verify_tls": ("verify_tls",),
+    "sign": ("sign",),
     "attempts": ("retry", "attempts"),
     "backoff": ("retry", "backoff"),
     "delay": ("retry", "delay"),
+    "jitter": ("retry", "jitter"),
+    "disable_after": ("disable_after",),
     "overlap": ("overlap",),
     "catchup": ("catchup",),
     "catchup_window": ("catchup_window",),
@@ -240,6 +374,10 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "success_status": ("success", "status"),
     "body_contains": ("success", "body_contains"),
     "body_not_contains": ("success", "body_not_contains"),
+    "body_matches": ("success", "body_matches"),
+    "json_equals": ("success", "json"),
+    "header_equals": ("success", "headers"),
+    "max_duration": ("success", "max_duration_ms"),
     "tag": ("tags",),
 }
 """The parameter of a command, and where the API has its value."""
@@ -250,6 +388,10 @@ _CLEARED: Mapping[Clearable, tuple[tuple[str, ...], object]] = {
     Clearable.TAGS: (("tags",), []),
     Clearable.BODY_CONTAINS: (("success", "body_contains"), None),
     Clearable.BODY_NOT_CONTAINS: (("success", "body_not_contains"), None),
+    Clearable.BODY_MATCHES: (("success", "body_matches"), None),
+    Clearable.JSON_EQUALS: (("success", "json"), []),
+    Clearable.HEADER_EQUALS: (("success", "headers"), {}),
+    Clearable.MAX_DURATION: (("success", "max_duration_ms"), None),
 }
 
 
@@ -301,12 +443,12 @@ def _as_it_is(value: object) -> object:
     return value
 
 
-def _headers(lines: list[str]) -> dict[str, str]:
+def _headers(option: str, lines: list[str]) -> dict[str, str]:
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not name.strip():
-            raise Invalid(f"--header: write it as 'Name: value', not {line!r}.")
+            raise Invalid(f"{option}: write it as 'Name: value', not {line!r}.")
         headers[name.strip()] = value.strip()
     return headers
 
@@ -333,13 +475,42 @@ def _body(text: str) -> str:
         raise Invalid(f"--body: {text[1:]} is not UTF-8 text, and a body is text.") from None
 
 
+_JSON_EQUALS = re.compile(r'(\$(?:[^="]|"(?:[^"\\]|\\.)*")*)=(.*)', re.DOTALL)
+
+
+def _json_rules(lines: list[str]) -> list[Json]:
+    rules: list[Json] = []
+    for line in lines:
+        match = _JSON_EQUALS.fullmatch(line)
+        if match is None:
+            raise Invalid(f"--json-equals: write it as '$.path=value', not {line!r}.")
+        rules.append({"path": match[1].strip(), "equals": _json_value(match[2].strip())})
+    return rules
+
+
+def _json_value(text: str) -> object:
+    """A number, true, false, null or a text in quotes; anything else is a text as it stands."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return text if isinstance(value, dict | list) else value
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
 def _whole(value: float) -> float:
     """A whole number without its point: some fields of the API are integers."""
     return int(value) if value == int(value) else value
 
 
 _READERS: Mapping[str, Any] = {
-    "header": _headers,
+    "header": partial(_headers, "--header"),
+    "header_equals": partial(_headers, "--header-equals"),
+    "json_equals": _json_rules,
+    "max_duration": _milliseconds,
     "body": _body,
     "catchup_window": _whole,
     "tag": list,

@@ -28,6 +28,7 @@ _REASONS = {
     "superseded": "superseded",
     "job_paused": "job paused",
     "job_deleted": "job deleted",
+    "job_disabled": "job disabled",
     "node_lost": "server lost",
     "redeliveries_exhausted": "server lost",
 }
@@ -95,7 +96,12 @@ def _failure_words(execution: Json) -> str:
     if error["kind"] != "rule":
         return str(error["kind"]).replace("_", " ")
     status = str(execution["response"]["status"])
-    return f"{status}, wrong body" if error["message"].startswith("The body") else status
+    part = next((part for opening, part in _BROKEN_PARTS.items() if error["message"].startswith(opening)), None)
+    return status if part is None else f"{status}, {part}"
+
+
+_BROKEN_PARTS = {"The body": "wrong body", "The header": "wrong header", "The answer took": "too slow"}
+"""By how the sentence of a broken success rule begins: what it is about, when it is not the status."""
 
 
 def _late(run: Json) -> str:
@@ -175,7 +181,12 @@ def _print_execution(execution: Json, job: Json) -> None:
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    for mark, text in (*_request_lines(execution["request"]), *_response_lines(execution["response"])):
+    exchange = (
+        *_request_lines(execution["request"]),
+        *_hop_lines(execution["hops"]),
+        *_response_lines(execution["response"]),
+    )
+    for mark, text in exchange:
         grid.add_row(Text(f"  {mark}", style="dim"), Text(clean(text)))
     print_table(grid)
 
@@ -191,6 +202,16 @@ def _request_lines(request: Json | None) -> Iterable[tuple[str, str]]:
         return
     yield ">", f"{request['method']} {request['url']}"
     yield from _message(">", request["headers"], request["body"])
+
+
+def _hop_lines(hops: list[Json]) -> Iterable[tuple[str, str]]:
+    """The redirects that were followed, with what each request met."""
+    for number, hop in enumerate(hops):
+        if number == 0:
+            yield "", ""
+        met = "no answer" if hop["status"] is None else f"{hop['status']} {_phrase(hop['status'])}".rstrip()
+        body = " with the body" if hop["with_body"] else ""
+        yield "~", f"{hop['method']} {hop['url']}{body}: {met}"
 
 
 def _response_lines(response: Json | None) -> Iterable[tuple[str, str]]:

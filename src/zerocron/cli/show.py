@@ -26,6 +26,7 @@ STYLES = {
     "success": "green",
     "ok": "green",
     "paused": "yellow",
+    "disabled": "red",
     "warn": "yellow",
     "retrying": "yellow",
     "skipped": "yellow",

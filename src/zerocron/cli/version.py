@@ -39,6 +39,8 @@ def openapi() -> None:
         ledger=nobody,
         jobs=nobody,
         keys=nobody,
+        secrets=nobody,
+        signing=nobody,
         clock=SystemClock(),
         metrics=Metrics(),
         stalled=list,

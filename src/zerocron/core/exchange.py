@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 REDIRECTS_MAX = 5
 
@@ -22,10 +22,15 @@ ERROR_KINDS = {
     "invalid_url": "The URL is not one that 0cron calls.",
     "local_resources": "This 0cron server has run out of connections, ports, files or threads; nothing was sent.",
     "no_response": "The target closed the connection without sending an answer.",
+    "not_signed": "The job asks for signed requests, and there was no key to sign with; nothing was sent.",
     "protocol": "The target sent something that is not valid HTTP.",
     "redirect_invalid": "The target redirected to something that is not a URL which 0cron calls.",
     "redirect_loop": "The target's redirects came back to a request that had been made already.",
     "redirect_refused": "The redirect led from https to http, or would have sent a body to another origin.",
+    "secret_host_refused": "A secret of the request is bound to other hosts than the one that it would have gone to.",
+    "secret_unavailable": "A secret of the job could not be read or opened by this server; nothing was sent.",
+    "secret_unknown": "The job names a secret that does not exist; nothing was sent.",
+    "secret_unusable": "The value of a secret does not fit where the job puts it; nothing was sent.",
     "timeout": "The request did not finish within its time-out.",
     "tls_certificate": "The target's certificate is not acceptable, for a reason that has no kind of its own.",
     "tls_expired": "The target's certificate has expired.",
@@ -48,9 +53,13 @@ PERMANENT_KINDS = frozenset(
         "address_refused",
         "invalid_request",
         "invalid_url",
+        "not_signed",
         "redirect_invalid",
         "redirect_loop",
         "redirect_refused",
+        "secret_host_refused",
+        "secret_unknown",
+        "secret_unusable",
         "too_many_redirects",
     )
 )
@@ -65,16 +74,19 @@ class Request:
 
     `redirects`: how many to follow, 0 to REDIRECTS_MAX; with 0 a redirect is the answer. `secret_headers`: lower-case
     names of headers whose values hold secrets; these never go to another origin, not even those that otherwise may.
+    `allowed_hosts`: for each secret of the request that is bound, the hosts it may go to (`core.secret.may_go_to`); a
+    redirect to any other one is not followed.
     `verify_tls` False accepts any certificate from the origin of `url`, and from no other one.
     """
 
     method: str
-    url: str
-    headers: Sequence[tuple[str, str]]
-    body: bytes | None
+    url: str = field(repr=False)  # this and the two below may hold secrets
+    headers: Sequence[tuple[str, str]] = field(repr=False)
+    body: bytes | None = field(repr=False)
     timeout_seconds: float
     redirects: int = 0
     secret_headers: frozenset[str] = frozenset()
+    allowed_hosts: tuple[tuple[str, ...], ...] = ()
     verify_tls: bool = True
 
 
@@ -99,8 +111,8 @@ class Response:
     """An answer, within the caps. `truncated`: `body` is less than what the target sent or meant to send."""
 
     status: int
-    headers: tuple[tuple[str, str], ...]
-    body: bytes
+    headers: tuple[tuple[str, str], ...] = field(repr=False)  # this and the body may echo secrets
+    body: bytes = field(repr=False)
     body_bytes: int  # on the wire, up to where reading stopped
     truncated: bool
     content_type: str | None
@@ -136,7 +148,7 @@ class Hop:
     """One request of a chain of redirects. `status` None: it got no answer."""
 
     method: str
-    url: str
+    url: str = field(repr=False)
     status: int | None
     with_body: bool
 

@@ -30,6 +30,7 @@ REDELIVERIES_MAX = 3
 class JobStatus(StrEnum):
     ACTIVE = "active"
     PAUSED = "paused"
+    DISABLED = "disabled"  # by 0cron itself: too many runs failed in a row
     COMPLETED = "completed"  # a schedule with no slot left
     DELETED = "deleted"  # kept for its history only; nobody can see the job itself
 
@@ -53,8 +54,12 @@ class Reason(StrEnum):
     QUEUE_FULL = "queue_full"
     SUPERSEDED = "superseded"
     NO_TIME_FOR_RETRY = "no_time_for_retry"
+    RETRY_WINDOW_OVER = "retry_window_over"
     ATTEMPTS_EXHAUSTED = "attempts_exhausted"
+    RETRY_REFUSED = "retry_refused"
+    RETRY_USELESS = "retry_useless"
     JOB_PAUSED = "job_paused"
+    JOB_DISABLED = "job_disabled"
     JOB_DELETED = "job_deleted"
     JOB_EDITED = "job_edited"
     NODE_LOST = "node_lost"
@@ -68,14 +73,26 @@ REASON_TEXTS: dict[Reason, str] = {
     Reason.QUEUE_FULL: "One run was already waiting for the running one; 'queue' lets only one wait.",
     Reason.SUPERSEDED: "The next slot came while this run waited for a retry; retries never delay the next slot.",
     Reason.NO_TIME_FOR_RETRY: "It failed, and the next retry would have come after the job's next slot.",
+    Reason.RETRY_WINDOW_OVER: "It failed, and the next retry would have come more than a day after the first attempt.",
     Reason.ATTEMPTS_EXHAUSTED: "Every attempt failed.",
+    Reason.RETRY_REFUSED: "It failed, and the target asked for no further attempt (status 489, or X-0cron-Retry: no).",
+    Reason.RETRY_USELESS: "It failed in a way that comes back however often one tries, so it was not tried again.",
     Reason.JOB_PAUSED: "The job was paused before this could run, or run again.",
+    Reason.JOB_DISABLED: "Too many runs failed in a row, which disabled the job before this could run, or run again.",
     Reason.JOB_DELETED: "The job was deleted before this could run, or run again.",
     Reason.JOB_EDITED: "The job got another schedule before this could run.",
     Reason.NODE_LOST: "The process running it stopped before the result was recorded; the request may have been sent.",
     Reason.REDELIVERIES_EXHAUSTED: "The process running it was lost again and again; it was not sent any more.",
     Reason.RESTORED: "The ledger was restored from a backup, and its operator chose to go on from now.",
 }
+
+
+STOPPED: dict[str, Reason] = {
+    JobStatus.PAUSED: Reason.JOB_PAUSED,
+    JobStatus.DISABLED: Reason.JOB_DISABLED,
+    JobStatus.DELETED: Reason.JOB_DELETED,
+}
+"""Statuses of a job in which nothing of it starts any more, and why its waiting runs end."""
 
 
 class Overlap(StrEnum):
@@ -118,20 +135,34 @@ class ExecutionStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """`attempts` counts the first one too: 1 means no retry. `delay_seconds` feeds `core.retry.backoff_ms`."""
+    """`attempts` counts the first one too: 1 means no retry. The others feed `core.retry.wait_ms`."""
 
     attempts: int = 1
     backoff: str = "exponential"
     delay_seconds: float = 5
+    jitter: str = "none"
+    """"none", or "full": a random part of the wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonRule:
+    """What a place in a JSON body has to equal. `equals` is JSON text, because to Python 1 and true are the same."""
+
+    path: str
+    equals: str
 
 
 @dataclass(frozen=True, slots=True)
 class SuccessRule:
-    """What makes an answer a success: a status in the list, and what the body must and must not contain."""
+    """What makes an answer a success; all that is given has to hold. `core.success` owns the meaning of each."""
 
     status: tuple[str, ...] = ("2xx",)
     body_contains: str | None = None
     body_not_contains: str | None = None
+    body_matches: str | None = None
+    json: tuple[JsonRule, ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+    max_duration_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +176,9 @@ class Definition:
     timeout_seconds: float
     retry: RetryPolicy
     success: SuccessRule
+    redirects: int = 0
+    verify_tls: bool = True
+    sign: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The shape kept in `job_versions`; `from_json` reads it back, also when written by an older release."""
@@ -154,22 +188,59 @@ class Definition:
             "headers": [list(pair) for pair in self.headers],
             "body": self.body,
             "timeout_seconds": self.timeout_seconds,
-            "retry": [self.retry.attempts, self.retry.backoff, self.retry.delay_seconds],
-            "success": [list(self.success.status), self.success.body_contains, self.success.body_not_contains],
+            "delivery": self.delivery_json(),
         }
 
     @classmethod
     def from_json(cls, raw: dict[str, Any]) -> Definition:
-        status, contains, not_contains = raw["success"]
         return cls(
             method=raw["method"],
             url=raw["url"],
             headers=tuple((name, value) for name, value in raw["headers"]),
             body=raw["body"],
             timeout_seconds=raw["timeout_seconds"],
-            retry=RetryPolicy(*raw["retry"]),
-            success=SuccessRule(tuple(status), contains, not_contains),
+            **delivery_of_json(raw["delivery"]),
         )
+
+    def delivery_json(self) -> dict[str, Any]:
+        """How it is delivered and judged; `delivery_of_json` reads it back.
+
+        What is none is left out. Every other value is written down, so that a new default does not change old jobs.
+        """
+        return {
+            "retry": _given(self.retry),
+            "success": _given(self.success),
+            "redirects": self.redirects,
+            "verify_tls": self.verify_tls,
+            "sign": self.sign,
+        }
+
+
+def delivery_of_json(raw: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a Definition that `delivery_json` wrote down. What only a newer release knows is passed over."""
+    success = {name: tuple(value) if isinstance(value, list) else value for name, value in raw["success"].items()}
+    if "json" in success:
+        success["json"] = tuple(JsonRule(path, equals) for path, equals in success["json"])
+    if "headers" in success:
+        success["headers"] = tuple((name, value) for name, value in success["headers"])
+    return {
+        "retry": RetryPolicy(**_known(RetryPolicy, raw["retry"])),
+        "success": SuccessRule(**_known(SuccessRule, success)),
+        "redirects": raw["redirects"],
+        "verify_tls": raw["verify_tls"],
+        "sign": raw["sign"],
+    }
+
+
+def _known(kind: type[RetryPolicy | SuccessRule], raw: dict[str, Any]) -> dict[str, Any]:
+    return {name: raw[name] for name in kind.__slots__ if name in raw}
+
+
+def _given(value: RetryPolicy | SuccessRule) -> dict[str, Any]:
+    given = {name: part for name in value.__slots__ if (part := getattr(value, name)) is not None}
+    if "json" in given:
+        given["json"] = [[rule.path, rule.equals] for rule in given["json"]]
+    return given
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +269,9 @@ class JobState:
     skipped: int = 0
     consecutive_failures: int = 0
     duration_ms_total: float = 0
+    status_reason: str | None = None
+    """Why the job is disabled, in a sentence; None while it is not."""
+
     last_run: LastRun | None = None
 
 
@@ -226,6 +300,9 @@ class Job:
     language: str = "en"
     """Of the schedule as typed, and so of its description."""
 
+    disable_after: int = 0
+    """So many failed runs in a row disable the job; 0: none do."""
+
 
 @dataclass(slots=True)
 class EngineJob:
@@ -239,6 +316,7 @@ class EngineJob:
     catchup: str
     catchup_window_seconds: int
     on_lost: str
+    disable_after: int
     state: JobState
     schedule: Schedule | None = None
     definition: Definition | None = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zerocron.core.model import Definition, Execution, RetryPolicy, Run
+from zerocron.core.exchange import OWN_SHORTAGE_KINDS
+from zerocron.core.model import Definition, Execution, Reason, RetryPolicy, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,16 @@ class Result:
     retry: RetryPolicy
     execution: Execution
     retry_after_ms: int | None = None
+    """What the target asked to wait."""
+
+    no_retry: Reason | None = None
+    """Why a next attempt would be of no use."""
 
     @property
     def succeeded(self) -> bool:
         return self.execution.error_kind is None
+
+    @property
+    def is_shortage(self) -> bool:
+        """This server could not make the attempt for want of something of its own."""
+        return self.execution.error_kind in OWN_SHORTAGE_KINDS

@@ -1,16 +1,18 @@
 """Sends the requests of started runs, and hands each result to be recorded.
 
-Owns the pipeline load -> permit -> render -> send -> judge -> settle of one attempt, and the places: how many requests
-are in flight in all, for a team and to a host. An attempt keeps its place until its result is committed, so that a slow
-ledger slows the claims and nothing piles up; and while the ledger is slow or away there are fewer places. Must never
-start anything by itself, and never touch the ledger.
+Owns the pipeline load -> permit -> render -> sign -> send -> judge -> mask -> settle of one attempt, and the places:
+how many requests are in flight in all, for a team and to a host. An attempt keeps its place until its result is
+committed, so that a slow ledger slows the claims and nothing piles up; and while the ledger is slow or away, or this
+server short of something, there are fewer places. Must never start anything by itself, and never touch the ledger.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 import structlog
 
@@ -18,10 +20,13 @@ from zerocron.clock import Clock
 from zerocron.core.errors import Unavailable
 from zerocron.core.exchange import Outcome, Request
 from zerocron.core.model import Definition, ExecutionStatus, RetryPolicy, Run
+from zerocron.core.redaction import Redactor
 from zerocron.core.requests import host_of
+from zerocron.core.secret import Secret
 from zerocron.engine.attempt import Attempt, Result, Started
 from zerocron.engine.judging import execution_of, judge
-from zerocron.engine.rendering import render
+from zerocron.engine.masking import is_long, masked
+from zerocron.engine.rendering import NotSent, render, secrets_named, sign
 from zerocron.metrics import Metrics
 
 log = structlog.get_logger(__name__)
@@ -30,6 +35,11 @@ Send = Callable[[Request], Awaitable[Outcome]]
 Settle = Callable[[Result], Awaitable[None]]
 Load = Callable[[Run], Awaitable[Definition]]
 Permit = Callable[[Run], Awaitable[bool]]
+Secrets = Callable[[str, frozenset[str]], Awaitable[Mapping[str, Secret]]]
+"""The secrets of a team by these names, or NotSent."""
+
+SigningKeys = Callable[[str], Awaitable[Sequence[bytes]]]
+"""The keys of a team that sign, the newest first, or NotSent."""
 
 LOAD_TRIES = 5
 LOAD_AGAIN_SECONDS = 1.0
@@ -41,8 +51,26 @@ SLOW_SECONDS = 1.0
 """A start transaction that takes longer than this means that the ledger is slow."""
 
 
+SHORTAGE_SECONDS = 5.0
+"""For so long after this server ran short of something (files, ports, threads) it takes on no more than it can do."""
+
+SHORTAGE_OVER_SECONDS = 330.0
+"""Without another for so long a shortage is over, also where nothing was sent: what met it has been tried again."""
+
+MATCHED_BESIDE_BYTES = 1_024
+"""A longer body is matched with a regular expression beside the event loop: it may take half a second."""
+
+
 async def always(_run: Run) -> bool:
     return True
+
+
+async def no_secrets(_team_id: str, _names: frozenset[str]) -> Mapping[str, Secret]:
+    return {}
+
+
+async def no_signing_keys(_team_id: str) -> Sequence[bytes]:
+    raise NotSent("not_signed", "This server signs no requests. Nothing was sent.")
 
 
 class Executor:
@@ -61,11 +89,19 @@ class Executor:
         team_max: int = 0,
         host_max: int = 0,
         permit: Permit = always,
+        secrets: Secrets = no_secrets,
+        signing_keys: SigningKeys = no_signing_keys,
+        allow_insecure_tls: bool = False,
     ) -> None:
         self._load = load
         self._send = send
         self._settle = settle
         self._permit = permit
+        self._signing_keys = signing_keys
+        self._allow_insecure_tls = allow_insecure_tls
+        self._short_since: float | None = None
+        self._short_at = float("-inf")
+        self._secrets = secrets
         self._clock = clock
         self._metrics = metrics
         self._capacity = self._places = capacity
@@ -121,8 +157,27 @@ class Executor:
         if seconds > SLOW_SECONDS:
             self._metrics.deferred.labels("ledger").inc()
             self._set_places(self._places // 2)
-        elif self._places < self._capacity:
+        elif self._places < self._capacity and self._clock.monotonic() - self._short_at > SHORTAGE_SECONDS:
             self._set_places(self._places + max(1, self._capacity // 20))
+
+    @property
+    def short_seconds(self) -> float:
+        """For how long this server has run short of something that requests need; 0 while it does not."""
+        now = self._clock.monotonic()
+        if self._short_since is not None and now - self._short_at > SHORTAGE_OVER_SECONDS:
+            self._short_since = None
+        return 0.0 if self._short_since is None else now - self._short_since
+
+    def _ran_short(self) -> None:
+        """Nothing was sent for want of something of our own: less is to be under way than was."""
+        now = self._clock.monotonic()
+        if now - self._short_at > SHORTAGE_SECONDS:
+            self._metrics.deferred.labels("shortage").inc()
+            self._set_places(len(self._tasks) // 2)
+            log.error("ran_short", in_flight=len(self._tasks), places=self._places, hint="Allow more open files.")
+        if self._short_since is None or now - self._short_at > SHORTAGE_OVER_SECONDS:
+            self._short_since = now
+        self._short_at = now
 
     def _set_places(self, places: int) -> None:
         self._places = min(max(places, PLACES_MIN), self._capacity)
@@ -181,13 +236,48 @@ class Executor:
         return await self._load(run)
 
     async def _attempt(self, attempt: Attempt) -> Result:
-        request = render(attempt)
+        names = secrets_named(attempt.definition)
+        if names:
+            return await self._attempt_with_secrets(attempt, names)
+        return await self._sent(attempt, render(attempt))
+
+    async def _attempt_with_secrets(self, attempt: Attempt, names: frozenset[str]) -> Result:
+        """No value of a secret is in what this returns."""
+        try:
+            secrets = await self._secrets(attempt.run.team_id, names)
+            request = render(attempt, secrets)
+        except NotSent as refusal:
+            now = self._clock.now()
+            return judge(attempt, render(attempt), refusal.outcome(), started_at=now, now=now)
+        redactor = Redactor(secrets.values())
+        result = await self._sent(attempt, request, redactor.text)
+        if is_long(result):
+            return await asyncio.to_thread(masked, result, request, redactor)
+        return masked(result, request, redactor)
+
+    async def _sent(self, attempt: Attempt, request: Request, mask: Callable[[str], str] | None = None) -> Result:
+        run, definition = attempt.run, attempt.definition
         started_at = self._clock.now()
-        if attempt.run.attempt == 1:
-            self._metrics.lateness.observe(max(0, started_at - attempt.run.scheduled_for) / 1000)
+        if run.attempt == 1:
+            self._metrics.lateness.observe(max(0, started_at - run.scheduled_for) / 1000)
+        if not (request.verify_tls or self._allow_insecure_tls):
+            request = dataclasses.replace(request, verify_tls=True)  # the operator has taken the permission back
+        if definition.sign:
+            try:
+                request = sign(request, run, await self._signing_keys(run.team_id), started_at)
+            except NotSent as refusal:
+                return judge(attempt, request, refusal.outcome(), started_at=started_at, now=self._clock.now())
         outcome = await self._send(request)
         self._metrics.duration.observe(outcome.timings.total / 1000)
-        return judge(attempt, request, outcome, started_at=started_at, now=self._clock.now())
+        if outcome.failure is not None and outcome.failure.own_shortage:
+            self._ran_short()
+        elif self._short_since is not None and self._clock.monotonic() - self._short_at > SHORTAGE_SECONDS:
+            self._short_since = None  # there is enough of everything again
+        verdict = partial(judge, attempt, request, outcome, started_at=started_at, now=self._clock.now(), mask=mask)
+        answer = outcome.response
+        if definition.success.body_matches is None or answer is None or len(answer.body) <= MATCHED_BESIDE_BYTES:
+            return verdict()
+        return await asyncio.to_thread(verdict)
 
     def _internal_error(self, started: Started) -> Result:
         now = self._clock.now()

@@ -15,6 +15,7 @@ import structlog
 from zerocron.clock import Clock
 from zerocron.core.errors import Unavailable
 from zerocron.core.model import Instant
+from zerocron.core.retry import RetryBudget
 from zerocron.engine.attempt import Result
 from zerocron.engine.finishing import Finished, finish_batch
 from zerocron.engine.starting import StopPoint
@@ -43,13 +44,21 @@ class Finisher:
     """One task that writes; many that wait for their result to be written."""
 
     def __init__(
-        self, *, ledger: Ledger, timetable: Timetable, clock: Clock, metrics: Metrics, stop_point: StopPoint
+        self,
+        *,
+        ledger: Ledger,
+        timetable: Timetable,
+        clock: Clock,
+        metrics: Metrics,
+        stop_point: StopPoint,
+        budget: RetryBudget | None = None,
     ) -> None:
         self._ledger = ledger
         self._timetable = timetable
         self._clock = clock
         self._metrics = metrics
         self._stop_point = stop_point
+        self._budget = budget
         self._waiting: list[tuple[Result, asyncio.Future[None]]] = []
         self._arrived = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -146,7 +155,7 @@ class Finisher:
         begun = self._clock.monotonic()
         finished = await self._ledger.write(
             # The time is taken when it is its turn: of two transactions the later one has the later time.
-            lambda connection: finish_batch(connection, results, now=self._clock.now())
+            lambda connection: finish_batch(connection, results, now=self._clock.now(), budget=self._budget)
         )
         self._metrics.transaction.labels("finish").observe(self._clock.monotonic() - begun)
         self._stop_point("after-finish")
@@ -159,6 +168,8 @@ class Finisher:
         written = [result.execution.status for result in results if result.run.id not in finished.busy]
         for status, count in Counter(written).items():
             self._metrics.executions.labels(status).inc(count)
+        for job_id in finished.disabled:
+            log.warning("job_disabled", job_id=job_id, reason="too many of its runs failed in a row")
         if finished.late:
             log.warning("late_results_kept", count=finished.late)
         await put_near(self._timetable, finished.put, now)

@@ -12,19 +12,24 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
-from zerocron.core.lifecycle import FINAL, Verdict, settle, settle_lost
+from zerocron.core.exchange import OWN_SHORTAGE_KINDS
+from zerocron.core.lifecycle import FINAL, Outlook, Verdict, settle, settle_lost, settle_shortage
 from zerocron.core.model import (
     Cause,
     EngineJob,
     Execution,
     ExecutionStatus,
     Instant,
+    JobStatus,
     LastRun,
     Overlap,
+    Reason,
     Run,
     RunStatus,
+    skipped_run,
 )
-from zerocron.core.planning import claim_on_place
+from zerocron.core.planning import claim_on_place, left_behind
+from zerocron.core.retry import RetryBudget
 from zerocron.engine.attempt import Result
 from zerocron.engine.starting import LostRace
 from zerocron.storage.ledger import executions as execution_rows
@@ -41,6 +46,9 @@ class Finished:
 
     put: dict[str, Instant] = field(default_factory=dict)
     ended: list[str] = field(default_factory=list)
+    disabled: list[str] = field(default_factory=list)
+    """Ids of jobs that were disabled, because too many of their runs failed in a row."""
+
     busy: set[str] = field(default_factory=set)
     """Runs that were left as they are because another transaction holds their job: to be tried again."""
 
@@ -48,9 +56,15 @@ class Finished:
     late: int = 0
 
 
-def finish_batch(connection: Connection, results: Sequence[Result], *, now: Instant) -> Finished:
-    """Record results, each with its run's next status, the job's counters and the place it frees."""
+def finish_batch(
+    connection: Connection, results: Sequence[Result], *, now: Instant, budget: RetryBudget | None = None
+) -> Finished:
+    """Record results, each with its run's next status, the job's counters and the place it frees.
+
+    Retries draw on the budget. What was drawn in a transaction that is rolled back is not given back.
+    """
     ending = _Ending(connection, [result.run for result in results], now)
+    shortages = _shortages(connection, results)
     late: list[Execution] = []
     for result in results:
         sent = result.run
@@ -61,27 +75,47 @@ def finish_batch(connection: Connection, results: Sequence[Result], *, now: Inst
             late.append(result.execution)
             continue
         ending.executions.append(result.execution)
-        ending.end(run, _settler(result, now), result.execution.duration_ms)
+        if budget is not None and run.attempt == 1:
+            budget.began(run.team_id, now)
+        ending.end(run, _settler(result, shortages.get(run.id, 0), budget, now), result.execution.duration_ms)
     if late:
         execution_rows.add_late_results(connection, late)
         ending.finished.late = len(late)
     return ending.write()
 
 
-def _settler(result: Result, now: Instant) -> Callable[[Run, EngineJob], Verdict]:
+def _settler(
+    result: Result, shortages: int, budget: RetryBudget | None, now: Instant
+) -> Callable[[Run, EngineJob], Verdict]:
     def verdict(run: Run, job: EngineJob) -> Verdict:
-        return settle(
+        outlook = Outlook(job.status, job.overlap, job.state.next_run_at, run.started_at or run.created_at, now)
+        if result.is_shortage:
+            return settle_shortage(outlook, shortages=shortages + 1)
+        draws = None if result.succeeded else budget
+        made = settle(
+            outlook,
             succeeded=result.succeeded,
-            failures=run.attempt - run.redeliveries,
+            run_id=run.id,
+            failures=run.attempt - run.redeliveries - shortages,
             retry=result.retry,
-            retry_after_ms=result.retry_after_ms,
-            job_status=job.status,
-            overlap=job.overlap,
-            next_slot=job.state.next_run_at,
-            now=now,
+            asked_ms=result.retry_after_ms,
+            no_retry=result.no_retry,
+            budget_ms=draws.wait_ms(run.team_id, now) if draws else 0,
         )
+        if draws and made.status == RunStatus.RETRYING:
+            draws.take(run.team_id, now)
+        return made
 
     return verdict
+
+
+def _shortages(connection: Connection, results: Sequence[Result]) -> dict[str, int]:
+    """How many earlier attempts of failed runs this server itself could not make: they count as no failure."""
+    again = [result.run for result in results if result.run.attempt > 1 and not result.succeeded]
+    if not again:
+        return {}
+    keys = [(run.id, run.scheduled_for) for run in again]
+    return execution_rows.count_of_kinds(connection, keys, sorted(OWN_SHORTAGE_KINDS))
 
 
 def take_over_batch(connection: Connection, session_ids: Sequence[str], *, now: Instant, limit: int) -> Finished:
@@ -132,6 +166,12 @@ def _lost_execution(run: Run, now: Instant) -> Execution:
     )
 
 
+def disabled_sentence(failures: int, disable_after: int) -> str:
+    """Why a job is disabled, for its owner."""
+    runs = "run" if failures == 1 else f"{failures:,} runs"
+    return f"The last {runs} failed, and `disable_after` is {disable_after:,}."
+
+
 class _Ending:
     """The rows of one finish transaction while they are being decided."""
 
@@ -149,6 +189,7 @@ class _Ending:
             self._find_busy(ending)
         self._changed: dict[str, EngineJob] = {}
         self._moved: list[tuple[Run, run_rows.Seen]] = []
+        self._disabled: dict[str, EngineJob] = {}
 
     def end(self, run: Run, settler: Callable[[Run, EngineJob], Verdict], duration_ms: float) -> None:
         """Move a running run on by its verdict."""
@@ -176,6 +217,8 @@ class _Ending:
         self._changed[job.id] = job
 
     def write(self) -> Finished:
+        for job in self._disabled.values():
+            self._end_schedule(job)
         for job in self._changed.values():
             self._call_next(job)
         changed = list(self._changed.values())
@@ -183,6 +226,9 @@ class _Ending:
             raise LostRace("a job changed while its run was being settled")
         if self._moved and run_rows.move(self._connection, self._moved) != len(self._moved):
             raise LostRace("a run changed while it was being settled")
+        for job in self._disabled.values():
+            job_rows.disable(self._connection, job, now=self._now)
+            self.finished.disabled.append(job.id)
         if self.executions:
             execution_rows.insert(self._connection, self.executions)
         return self.finished
@@ -200,8 +246,28 @@ class _Ending:
         elif run.status != RunStatus.CANCELLED:
             state.failed += 1
             state.consecutive_failures += 1
+            if job.status == JobStatus.ACTIVE and 0 < job.disable_after <= state.consecutive_failures:
+                job.status = JobStatus.DISABLED
+                state.status_reason = disabled_sentence(state.consecutive_failures, job.disable_after)
+                self._disabled[job.id] = job
         state.duration_ms_total += duration_ms
         state.last_run = LastRun(run.id, run.status, run.scheduled_for, self._now)
+
+    def _end_schedule(self, job: EngineJob) -> None:
+        """A job that is disabled has no next slot; those that are due already are accounted for.
+
+        Its member in the timetable is dropped when it is claimed.
+        """
+        state = job.state
+        due, state.next_run_at = state.next_run_at, None
+        if due is None:
+            return
+        schedule = job_rows.lock(self._connection, [job.id], to_start=True)[job.id].schedule
+        skip = None if schedule is None else left_behind(schedule, due, self._now, Reason.JOB_DISABLED)
+        if skip is not None:
+            skipped = skipped_run(job, skip.first, skip.last, skip.count, skip.reason, self._now)
+            run_rows.insert(self._connection, [skipped])
+            state.skipped += skip.count
 
     def _pass_place_on(self, job: EngineJob, run: Run) -> None:
         """Who holds the place of a job once this run holds it no more, or waits in it for its next attempt."""

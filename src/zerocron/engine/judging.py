@@ -6,17 +6,27 @@ Owns the verdict of an attempt, not of its run (`core.lifecycle` decides that). 
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable, Sequence
 
 from zerocron.core.bodies import as_text
-from zerocron.core.exchange import Outcome, Request, Response, Timings
-from zerocron.core.model import Execution, ExecutionStatus, Instant, Run
-from zerocron.core.retry import retry_after_ms
+from zerocron.core.exchange import Hop, Outcome, Request, Response, Timings
+from zerocron.core.model import Execution, ExecutionStatus, Instant, Reason, Run
+from zerocron.core.retry import refuses_retry, retry_after_ms
 from zerocron.core.success import broken_rule
 from zerocron.engine.attempt import Attempt, Result
 
 
-def judge(attempt: Attempt, request: Request, outcome: Outcome, *, started_at: Instant, now: Instant) -> Result:
-    """Make an attempt's record of what came of it, by the job's success rule."""
+def judge(
+    attempt: Attempt,
+    request: Request,
+    outcome: Outcome,
+    *,
+    started_at: Instant,
+    now: Instant,
+    mask: Callable[[str], str] | None = None,
+) -> Result:
+    """Make an attempt's record of what came of it, by the job's success rule. `mask` takes secrets out of a text of
+    which a sentence may quote a part; the whole record is masked by `engine.masking`."""
     response = outcome.response or (outcome.failure.response if outcome.failure else None)
     body, encoding = _kept(response) if response is not None else (None, "utf-8")
     kind = message = None
@@ -26,7 +36,8 @@ def judge(attempt: Attempt, request: Request, outcome: Outcome, *, started_at: I
         status = ExecutionStatus.TIMEOUT if outcome.failure.timed_out else ExecutionStatus.ERROR
     elif response is not None:
         readable = body if encoding == "utf-8" else None
-        message = broken_rule(attempt.definition.success, response.status, readable)
+        rule = attempt.definition.success
+        message = broken_rule(rule, response.status, readable, response.headers, outcome.timings.total, mask)
         if message is not None:
             kind, status = "rule", ExecutionStatus.FAILED
     execution = execution_of(
@@ -36,15 +47,27 @@ def judge(attempt: Attempt, request: Request, outcome: Outcome, *, started_at: I
         finished_at=max(now, started_at),
         duration_ms=round(outcome.timings.total, 3),
         timings=_timings_record(outcome.timings),
-        request={"url": request.url, "method": request.method, "headers": request.headers},
+        request=_request_record(request, outcome.hops),
         request_body=attempt.definition.body,
         response=None if response is None else _response_record(response, encoding),
         response_body=body,
         error_kind=kind,
         error_message=message,
     )
-    wait_ms = _asked_to_wait(response, now) if kind is not None else None
-    return Result(attempt.run, attempt.definition.retry, execution, wait_ms)
+    if kind is None:
+        return Result(attempt.run, attempt.definition.retry, execution)
+    asked_ms = None if response is None else _asked_to_wait(response, now)
+    return Result(attempt.run, attempt.definition.retry, execution, asked_ms, _no_retry(outcome, response))
+
+
+def _no_retry(outcome: Outcome, response: Response | None) -> Reason | None:
+    """Why there is no use in another attempt after a failed one, if there is none."""
+    if response is not None and refuses_retry(response.status, response.headers):
+        return Reason.RETRY_REFUSED
+    if outcome.failure is not None:
+        return Reason.RETRY_USELESS if outcome.failure.permanent else None
+    # What redirects has taken the request already, maybe carried it out, and would say the same again.
+    return Reason.RETRY_USELESS if response is not None and 300 <= response.status < 400 else None
 
 
 def execution_of(run: Run, **outcome: object) -> Execution:
@@ -60,6 +83,13 @@ def execution_of(run: Run, **outcome: object) -> Execution:
         cause=run.cause,
         **fields,  # type: ignore[arg-type]
     )
+
+
+def _request_record(request: Request, hops: Sequence[Hop]) -> dict[str, object]:
+    record: dict[str, object] = {"url": request.url, "method": request.method, "headers": request.headers}
+    if hops:
+        record["hops"] = [[hop.method, hop.url, hop.status, hop.with_body] for hop in hops]
+    return record
 
 
 def _timings_record(timings: Timings) -> dict[str, float | None]:
@@ -86,8 +116,8 @@ def _response_record(response: Response, encoding: str) -> dict[str, object]:
     }
 
 
-def _asked_to_wait(response: Response | None, now: Instant) -> int | None:
-    for name, value in response.headers if response is not None else ():
+def _asked_to_wait(response: Response, now: Instant) -> int | None:
+    for name, value in response.headers:
         if name.lower() == "retry-after":
             return retry_after_ms(value, now)
     return None

@@ -17,13 +17,17 @@ import structlog
 
 from zerocron.clock import Clock
 from zerocron.core.model import Definition, Run
+from zerocron.core.retry import RetryBudget
+from zerocron.core.sealing import Keyring
 from zerocron.engine.executor import Executor, Send
 from zerocron.engine.finisher import Finisher
 from zerocron.engine.retention import Retention
 from zerocron.engine.scheduler import Scheduler
 from zerocron.engine.sessions import Session
+from zerocron.engine.signing import Signer
 from zerocron.engine.starting import StopPoint
 from zerocron.engine.sweep import Sweep
+from zerocron.engine.unsealing import Unsealer
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger.database import Ledger
@@ -108,12 +112,16 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much at once, how early, and how long kept. Of in-flight requests 0 means: as the executor sees fit."""
+    """How much at once, how early, and how long kept. Of in-flight requests 0 means: as the executor sees fit.
+
+    `retry_percent_max`: of a team's runs, so many retries in a hundred (`core.retry.RetryBudget`).
+    """
 
     in_flight_max: int
     team_in_flight_max: int = 0
     host_in_flight_max: int = 0
     early_ms: int = 0
+    retry_percent_max: int = 20
     history_days: int = 90
     history_runs_per_job: int = 100_000
 
@@ -131,12 +139,20 @@ class Engine:
         session: Session,
         send: Send,
         bounds: Bounds,
+        keyring: Keyring | None = None,
+        allow_insecure_tls: bool = False,
         stop_point: StopPoint = lambda _name: None,
     ) -> None:
         self.session = session
         self._finisher = Finisher(
-            ledger=ledger, timetable=timetable, clock=clock, metrics=metrics, stop_point=stop_point
+            ledger=ledger,
+            timetable=timetable,
+            clock=clock,
+            metrics=metrics,
+            stop_point=stop_point,
+            budget=RetryBudget(bounds.retry_percent_max),
         )
+        self.unsealer = Unsealer(ledger=ledger, clock=clock, keyring=keyring or Keyring())
         self.executor = Executor(
             load=self._load_definition,
             send=send,
@@ -147,6 +163,9 @@ class Engine:
             team_max=bounds.team_in_flight_max,
             host_max=bounds.host_in_flight_max,
             permit=self.session.permits,
+            secrets=self.unsealer.secrets,
+            signing_keys=Signer(ledger=ledger, clock=clock, keyring=keyring or Keyring()).keys,
+            allow_insecure_tls=allow_insecure_tls,
         )
         self.sweep = Sweep(
             ledger=ledger,
@@ -173,11 +192,8 @@ class Engine:
         self._claiming = Loop(
             "scheduler", self.scheduler.tick, clock=clock, metrics=metrics, pause=self.scheduler.pause
         )
-        self._keeping = [
-            Loop("sweep", self.sweep.tick, clock=clock, metrics=metrics),
-            Loop("session", self.session.tick, clock=clock, metrics=metrics),
-            Loop("retention", self.retention.tick, clock=clock, metrics=metrics),
-        ]
+        keeping: dict[str, Part] = {"sweep": self.sweep, "session": self.session, "retention": self.retention}
+        self._keeping = [Loop(name, part.tick, clock=clock, metrics=metrics) for name, part in keeping.items()]
         self._ledger = ledger
         self._metrics = metrics
         self._running = False
@@ -205,7 +221,8 @@ class Engine:
             self._metrics.loop_age.labels(loop.name).set(loop.age_seconds)
         if not self._running:
             return [loop.name for loop in self.loops]
-        ages = {loop.name: loop.age_seconds for loop in self.loops} | {"finisher": self._finisher.age_seconds}
+        ages = {loop.name: loop.age_seconds for loop in self.loops}
+        ages |= {"finisher": self._finisher.age_seconds, "executor": self.executor.short_seconds}
         return [name for name, age in ages.items() if age > STALLED_SECONDS]
 
     async def stop(self, drain_seconds: float, force: asyncio.Event | None = None) -> None:
@@ -219,8 +236,11 @@ class Engine:
             log.warning("aborting", in_flight=len(self.executor.in_flight))
             await self.executor.abort()
         await self._finisher.stop()
+        await self.unsealer.close()
         for loop in self._keeping:
             await loop.stop()
+        with contextlib.suppress(Exception):
+            await self.unsealer.save_use()
         with contextlib.suppress(Exception):
             await self.session.close()
 

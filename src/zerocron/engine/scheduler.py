@@ -45,7 +45,7 @@ DIRECT_SECONDS = 0.25
 """How often the ledger is asked while the timetable is away."""
 
 FULL_TEAM_SECONDS = 0.05
-"""While a team has all the places it may have, the others are looked after this often, and at once when one is freed."""
+"""While a team has all the places it may have, the others are looked after this often."""
 
 NAMED_MAX = 5
 LOOK_UP_SECONDS = 0.5

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from zerocron.core.lifecycle import WAITING, Event, advance
 from zerocron.core.model import (
+    STOPPED,
     Cause,
     EngineJob,
     Instant,
@@ -243,7 +244,7 @@ class _Batch:
             is_owed=run.cause == Cause.NODE_LOST,
             overlap=job.overlap,
             occupancy=self._occupancy(job),
-            job_paused=job.status in (JobStatus.PAUSED, JobStatus.DELETED),
+            job_paused=job.status in STOPPED,
         )
         if plan.start and not self._host_takes_one(job, member):
             return
@@ -258,7 +259,7 @@ class _Batch:
         elif plan.supersede:
             self._end_superseded(job, run)
         else:
-            cancel = Reason.JOB_DELETED if job.status == JobStatus.DELETED else plan.cancel
+            cancel = STOPPED.get(job.status, plan.cancel)
             self._end_waiting(job, run, plan.skip or cancel, cancelled=plan.cancel is not None)
         self._moved.append((run, seen))
         self._changed[job.id] = job

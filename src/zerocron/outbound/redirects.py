@@ -7,6 +7,8 @@ The rules, beyond RFC 9110 (303 turns into GET; 301 and 302 turn a POST into GET
   was left behind does not come back when a later hop returns to the first origin: it was another party that sent us.
 - A redirect that would need the body at another origin is refused, not followed without it: the target would take
   half a request for a whole one. So is one from https to http.
+- A request with a secret that is bound to hosts is led to none but these, whatever of it would go there: the target
+  knows the secret and may have put it into the new URL.
 - Cookies that answers set live as long as the chain, go back to the very origin that set them, and make a URL that is
   asked a second time another request: that is how log-in pages work.
 - The same request a second time is a loop.
@@ -23,6 +25,7 @@ from zerocron.core.addresses import default_port
 from zerocron.core.errors import Invalid
 from zerocron.core.exchange import REDIRECTS_MAX, Request, Response
 from zerocron.core.requests import split_url
+from zerocron.core.secret import may_go_to
 
 COOKIES_MAX = 50  # of one origin, the newest
 COOKIE_CHARACTERS_MAX = 4_096
@@ -79,6 +82,7 @@ class Chain:
         self._left = min(request.redirects, REDIRECTS_MAX)
         self._allowed = self._left
         self._secret_headers = request.secret_headers
+        self._allowed_hosts = request.allowed_hosts
         self._given = tuple(request.headers)  # without what the cookies of the chain add
         self._cookies: dict[Origin, dict[str, str]] = {}
         self._seen: set[Leg] = set()
@@ -105,6 +109,12 @@ class Chain:
                 "redirect_refused",
                 f"The target redirected the request with its body to {there}; 0cron sends a body only to the origin "
                 "that the job names. If that is right, put the new URL into the job.",
+            )
+        if not all(may_go_to(there.host, hosts) for hosts in self._allowed_hosts):
+            raise NotFollowed(
+                "secret_host_refused",
+                f"The target redirected to {there}, and a secret of the request is bound to other hosts; that is not "
+                "followed.",
             )
         if body is None and self.leg.body is not None:
             self._given = tuple(header for header in self._given if not _is_about_the_body(header[0]))

@@ -115,6 +115,21 @@ def page_of_job(
     return [(row[0], _execution(row[1:])) for row in fetch(connection, query, {})]
 
 
+def count_of_kinds(
+    connection: Connection, run_keys: Sequence[tuple[str, Instant]], kinds: Sequence[str]
+) -> dict[str, int]:
+    """How many executions of these runs ended with one of the kinds of error; runs without any are left out."""
+    wanted = batch(connection.dialect.name, columns_of((executions.c.run_id, executions.c.scheduled_for)), "wanted")
+    same = and_(executions.c.run_id == wanted.c.run_id, executions.c.scheduled_for == wanted.c.scheduled_for)
+    query = (
+        select(executions.c.run_id, func.count().label("executions"))
+        .join_from(wanted, executions, same)
+        .where(executions.c.error_kind.in_(kinds))
+        .group_by(executions.c.run_id)
+    )
+    return dict(fetch(connection, query, pack([list(key) for key in run_keys])))
+
+
 def delete_of_runs(connection: Connection, run_keys: Sequence[tuple[str, Instant]]) -> None:
     """Remove the executions of runs that are removed."""
     rows = batch(connection.dialect.name, columns_of((executions.c.run_id, executions.c.scheduled_for)))

@@ -20,6 +20,7 @@ from sqlalchemy import (
     and_,
     case,
     func,
+    literal,
     null,
     or_,
     select,
@@ -39,8 +40,7 @@ from zerocron.core.model import (
     JobStatus,
     LastRun,
     Overlap,
-    RetryPolicy,
-    SuccessRule,
+    delivery_of_json,
 )
 from zerocron.core.schedule import Schedule
 from zerocron.storage.ledger.dialect import batch, columns_of, fetch, lock_rows, pack, packed
@@ -52,10 +52,7 @@ _DEFINITION: tuple[Column[Any], ...] = (
     jobs.c.headers,
     jobs.c.body,
     jobs.c.timeout_seconds,
-    jobs.c.retry_attempts,
-    jobs.c.retry_backoff,
-    jobs.c.retry_delay_seconds,
-    jobs.c.success,
+    jobs.c.delivery,
 )
 _SCHEDULE: tuple[Column[Any], ...] = (
     jobs.c.schedule_kind,
@@ -77,6 +74,7 @@ _STATE: tuple[Column[Any], ...] = (
     jobs.c.skipped,
     jobs.c.consecutive_failures,
     jobs.c.duration_ms_total,
+    jobs.c.status_reason,
     jobs.c.last_run_id,
     jobs.c.last_run_status,
     jobs.c.last_run_scheduled_for,
@@ -93,6 +91,7 @@ _OWN: tuple[Column[Any], ...] = (
     jobs.c.catchup,
     jobs.c.catchup_window_seconds,
     jobs.c.on_lost,
+    jobs.c.disable_after,
     jobs.c.notify,
     jobs.c.tags,
     jobs.c.warnings,
@@ -109,6 +108,7 @@ _POLICY: tuple[Column[Any], ...] = (
     jobs.c.catchup,
     jobs.c.catchup_window_seconds,
     jobs.c.on_lost,
+    jobs.c.disable_after,
 )
 STARTED_BODY_CHARACTERS_MAX = 16_384
 LISTED_BODY_CHARACTERS_MAX = 8_192
@@ -147,6 +147,7 @@ def update_definition(connection: Connection, job: Job, *, seen_version: int) ->
                 "queued_run_id": job.state.queued_run_id,
                 "crowded": job.state.crowded,
                 "skipped": job.state.skipped,
+                "status_reason": job.state.status_reason,
             }
         )
     )
@@ -154,6 +155,11 @@ def update_definition(connection: Connection, job: Job, *, seen_version: int) ->
         return False
     _insert_version(connection, job)
     return True
+
+
+def forget_failures(connection: Connection, job_id: str) -> None:
+    """Count the failed runs in a row from nothing again."""
+    connection.execute(update(jobs).where(jobs.c.id == job_id).values(consecutive_failures=0))
 
 
 def get(connection: Connection, team_id: str, job_id: str, *, lock: bool = False) -> Job | None:
@@ -253,6 +259,21 @@ def _save_states_statement(dialect: str) -> Update:
             jobs.c.next_run_at.is_not_distinct_from(rows.c.seen_next_run_at),
         )
     )
+
+
+def disable(connection: Connection, job: EngineJob, *, now: Instant) -> None:
+    """Note that a job which was locked in this transaction is disabled now, as a version that is otherwise the same."""
+    connection.execute(update(jobs).where(jobs.c.id == job.id).values(version=jobs.c.version + 1, updated_at=now))
+    before = select(
+        job_versions.c.job_id,
+        job_versions.c.version + 1,
+        job_versions.c.team_id,
+        literal(JobStatus.DISABLED, job_versions.c.status.type),
+        job_versions.c.schedule,
+        job_versions.c.definition,
+        literal(now, job_versions.c.created_at.type),
+    ).where(job_versions.c.job_id == job.id, job_versions.c.version == job.version)
+    connection.execute(job_versions.insert().from_select([column.name for column in job_versions.c], before))
 
 
 def definitions(connection: Connection, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Definition]:
@@ -367,14 +388,12 @@ def _user_values(job: Job) -> dict[str, Any]:
         "headers": orjson.dumps(definition.headers).decode(),
         "body": definition.body,
         "timeout_seconds": definition.timeout_seconds,
-        "retry_attempts": definition.retry.attempts,
-        "retry_backoff": definition.retry.backoff,
-        "retry_delay_seconds": definition.retry.delay_seconds,
-        "success": orjson.dumps(definition.to_json()["success"]).decode(),
+        "delivery": orjson.dumps(definition.delivery_json()).decode(),
         "overlap": job.overlap,
         "catchup": job.catchup,
         "catchup_window_seconds": job.catchup_window_seconds,
         "on_lost": job.on_lost,
+        "disable_after": job.disable_after,
         "notify": orjson.dumps(job.notify).decode(),
         "tags": orjson.dumps(job.tags).decode(),
         "warnings": orjson.dumps(job.warnings).decode(),
@@ -396,14 +415,15 @@ def _state_values(state: JobState) -> list[Any]:
         state.skipped,
         state.consecutive_failures,
         state.duration_ms_total,
+        state.status_reason,
         *((last.id, last.status, last.scheduled_for, last.finished_at) if last else (None,) * 4),
     ]
 
 
 def _engine_job(row: Sequence[Any]) -> EngineJob:
-    job_id, team_id, version, status, overlap, catchup, window, on_lost, *rest = row
+    job_id, team_id, version, status, overlap, catchup, window, on_lost, disable_after, *rest = row
     state = _state(rest[:_N_STATE])
-    job = EngineJob(job_id, team_id, version, status, overlap, catchup, window, on_lost, state)
+    job = EngineJob(job_id, team_id, version, status, overlap, catchup, window, on_lost, disable_after, state)
     if len(rest) > _N_STATE:
         *schedule_and_definition, has_body = rest[_N_STATE:]
         job.schedule = Schedule(*schedule_and_definition[:_N_SCHEDULE])
@@ -419,7 +439,7 @@ def _job(row: Sequence[Any]) -> Job:
     schedule, rest = rest[:_N_SCHEDULE], rest[_N_SCHEDULE:]
     definition, state = rest[:_N_DEFINITION], rest[_N_DEFINITION:]
     job_id, team_id, version, status, name, text, overlap, catchup, window, on_lost, *own = own
-    notify, tags, warnings, language, created_at, updated_at = own
+    disable_after, notify, tags, warnings, language, created_at, updated_at = own
     return Job(
         id=job_id,
         team_id=team_id,
@@ -440,6 +460,7 @@ def _job(row: Sequence[Any]) -> Job:
         created_at=created_at,
         updated_at=updated_at,
         language=language,
+        disable_after=disable_after,
     )
 
 
@@ -451,22 +472,13 @@ def _state(values: Sequence[Any]) -> JobState:
 
 
 def _definition(values: Sequence[Any]) -> Definition:
-    method, url, headers, body, timeout, attempts, backoff, delay, success = values
-    return Definition(
-        method,
-        url,
-        _headers(headers),
-        body,
-        timeout,
-        RetryPolicy(attempts, backoff, delay),
-        _success(success),
-    )
+    method, url, headers, body, timeout, delivery = values
+    return Definition(method, url, _headers(headers), body, timeout, **_delivery(delivery))
 
 
 @lru_cache(maxsize=1024)
-def _success(text: str) -> SuccessRule:
-    status, contains, not_contains = orjson.loads(text)
-    return SuccessRule(tuple(status), contains, not_contains)
+def _delivery(text: str) -> Mapping[str, Any]:
+    return delivery_of_json(orjson.loads(text))
 
 
 def _headers(text: str) -> tuple[tuple[str, str], ...]:

@@ -91,14 +91,12 @@ jobs = Table(
     Column("headers", Text, nullable=False),
     Column("body", Text),
     Column("timeout_seconds", Double, nullable=False),
-    Column("retry_attempts", Integer, nullable=False),
-    Column("retry_backoff", String(32), nullable=False),
-    Column("retry_delay_seconds", Double, nullable=False),
-    Column("success", Text, nullable=False),
+    Column("delivery", Text, nullable=False),
     Column("overlap", String(16), nullable=False),
     Column("catchup", String(16), nullable=False),
     Column("catchup_window_seconds", Integer, nullable=False),
     Column("on_lost", String(16), nullable=False),
+    Column("disable_after", Integer, nullable=False, server_default=text("0")),
     Column("notify", Text, nullable=False),
     Column("tags", Text, nullable=False),
     Column("warnings", Text, nullable=False),
@@ -112,6 +110,7 @@ jobs = Table(
     _counter("skipped"),
     _counter("consecutive_failures"),
     Column("duration_ms_total", Double, nullable=False, server_default=text("0")),
+    Column("status_reason", String(200)),
     _id("last_run_id", nullable=True),
     Column("last_run_status", String(16)),
     _instant("last_run_scheduled_for", nullable=True),
@@ -119,7 +118,7 @@ jobs = Table(
     _instant("created_at"),
     _instant("updated_at"),
     PrimaryKeyConstraint("id"),
-    CheckConstraint("status IN ('active', 'paused', 'completed', 'deleted')", name="status"),
+    CheckConstraint("status IN ('active', 'paused', 'disabled', 'completed', 'deleted')", name="status"),
     CheckConstraint("next_run_at IS NULL OR status = 'active'", name="only_active_jobs_are_due"),
     postgresql_with={"fillfactor": 80},  # a run changes its job twice, the second time on the same page
 )
@@ -249,6 +248,52 @@ idempotency_keys = Table(
     PrimaryKeyConstraint("team_id", "operation", "key"),
 )
 Index("ix_idempotency_keys_created_at", idempotency_keys.c.created_at)
+
+# With what requests are signed. The one that expires never is the team's; others are those it took the place of.
+signing_keys = Table(
+    "signing_keys",
+    metadata,
+    _id("team_id"),
+    _id(),
+    _id("data_key_id"),
+    Column("sealed", Text, nullable=False),
+    _instant("created_at"),
+    _instant("expires_at", nullable=True),
+    PrimaryKeyConstraint("team_id", "id"),
+)
+Index("ix_signing_keys_team_id", signing_keys.c.team_id, unique=True, **_where("expires_at IS NULL"))
+
+# What seals the secrets of a team, itself sealed by a master key that is not in here. The newest generation seals;
+# an older one is there only while a rotation is under way.
+data_keys = Table(
+    "data_keys",
+    metadata,
+    _id(),
+    _id("team_id"),
+    Column("generation", Integer, nullable=False),
+    Column("master_key_id", String(16), nullable=False),
+    Column("wrapped", String(200), nullable=False),
+    _counter("uses"),
+    _instant("created_at"),
+    PrimaryKeyConstraint("id"),
+    UniqueConstraint("team_id", "generation"),
+)
+
+secrets = Table(
+    "secrets",
+    metadata,
+    _id(),
+    _id("team_id"),
+    Column("name", String(64).with_variant(String(64, collation="C"), "postgresql"), nullable=False),
+    _id("data_key_id"),
+    Column("sealed", Text, nullable=False),
+    Column("allowed_hosts", Text, nullable=False),
+    _instant("created_at"),
+    _instant("updated_at"),
+    _instant("last_used_at", nullable=True),
+    PrimaryKeyConstraint("id"),
+    UniqueConstraint("team_id", "name"),
+)
 
 # Facts about the ledger itself: the zone data its instants were computed with.
 facts = Table(

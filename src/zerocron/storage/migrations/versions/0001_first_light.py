@@ -10,6 +10,7 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
+
 _ID = sa.String(length=36).with_variant(sa.String(length=36, collation="C"), "postgresql")
 
 
@@ -24,6 +25,18 @@ def upgrade() -> None:
         sa.Column("last_used_at", sa.BigInteger(), nullable=True),
         sa.Column("revoked_at", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_api_keys")),
+    )
+    op.create_table(
+        "data_keys",
+        sa.Column("id", _ID, nullable=False),
+        sa.Column("team_id", _ID, nullable=False),
+        sa.Column("generation", sa.Integer(), nullable=False),
+        sa.Column("master_key_id", sa.String(length=16), nullable=False),
+        sa.Column("wrapped", sa.String(length=200), nullable=False),
+        sa.Column("uses", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_data_keys")),
+        sa.UniqueConstraint("team_id", "generation", name=op.f("uq_data_keys_team_id_generation")),
     )
     op.create_table(
         "executions",
@@ -96,14 +109,12 @@ def upgrade() -> None:
         sa.Column("headers", sa.Text(), nullable=False),
         sa.Column("body", sa.Text(), nullable=True),
         sa.Column("timeout_seconds", sa.Double(), nullable=False),
-        sa.Column("retry_attempts", sa.Integer(), nullable=False),
-        sa.Column("retry_backoff", sa.String(length=32), nullable=False),
-        sa.Column("retry_delay_seconds", sa.Double(), nullable=False),
-        sa.Column("success", sa.Text(), nullable=False),
+        sa.Column("delivery", sa.Text(), nullable=False),
         sa.Column("overlap", sa.String(length=16), nullable=False),
         sa.Column("catchup", sa.String(length=16), nullable=False),
         sa.Column("catchup_window_seconds", sa.Integer(), nullable=False),
         sa.Column("on_lost", sa.String(length=16), nullable=False),
+        sa.Column("disable_after", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("notify", sa.Text(), nullable=False),
         sa.Column("tags", sa.Text(), nullable=False),
         sa.Column("warnings", sa.Text(), nullable=False),
@@ -117,6 +128,7 @@ def upgrade() -> None:
         sa.Column("skipped", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("consecutive_failures", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("duration_ms_total", sa.Double(), server_default=sa.text("0"), nullable=False),
+        sa.Column("status_reason", sa.String(length=200), nullable=True),
         sa.Column("last_run_id", _ID, nullable=True),
         sa.Column("last_run_status", sa.String(length=16), nullable=True),
         sa.Column("last_run_scheduled_for", sa.BigInteger(), nullable=True),
@@ -124,7 +136,9 @@ def upgrade() -> None:
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("updated_at", sa.BigInteger(), nullable=False),
         sa.CheckConstraint("next_run_at IS NULL OR status = 'active'", name=op.f("ck_jobs_only_active_jobs_are_due")),
-        sa.CheckConstraint("status IN ('active', 'paused', 'completed', 'deleted')", name=op.f("ck_jobs_status")),
+        sa.CheckConstraint(
+            "status IN ('active', 'paused', 'disabled', 'completed', 'deleted')", name=op.f("ck_jobs_status")
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_jobs")),
         postgresql_with={"fillfactor": 80},
     )
@@ -193,6 +207,24 @@ def upgrade() -> None:
         postgresql_where=sa.text("retry_at IS NOT NULL"),
     )
     op.create_table(
+        "secrets",
+        sa.Column("id", _ID, nullable=False),
+        sa.Column("team_id", _ID, nullable=False),
+        sa.Column(
+            "name",
+            sa.String(length=64).with_variant(sa.String(length=64, collation="C"), "postgresql"),
+            nullable=False,
+        ),
+        sa.Column("data_key_id", _ID, nullable=False),
+        sa.Column("sealed", sa.Text(), nullable=False),
+        sa.Column("allowed_hosts", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.Column("last_used_at", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_secrets")),
+        sa.UniqueConstraint("team_id", "name", name=op.f("uq_secrets_team_id_name")),
+    )
+    op.create_table(
         "sessions",
         sa.Column("id", _ID, nullable=False),
         sa.Column("node", sa.String(length=200), nullable=False),
@@ -213,6 +245,24 @@ def upgrade() -> None:
         unique=False,
         sqlite_where=sa.text("settled_at IS NULL"),
         postgresql_where=sa.text("settled_at IS NULL"),
+    )
+    op.create_table(
+        "signing_keys",
+        sa.Column("team_id", _ID, nullable=False),
+        sa.Column("id", _ID, nullable=False),
+        sa.Column("data_key_id", _ID, nullable=False),
+        sa.Column("sealed", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("expires_at", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("team_id", "id", name=op.f("pk_signing_keys")),
+    )
+    op.create_index(
+        "ix_signing_keys_team_id",
+        "signing_keys",
+        ["team_id"],
+        unique=True,
+        sqlite_where=sa.text("expires_at IS NULL"),
+        postgresql_where=sa.text("expires_at IS NULL"),
     )
     op.create_table(
         "teams",

@@ -1,0 +1,93 @@
+"""The key with which a team's requests are signed: looked at, and rotated.
+
+Owns the life of a key: the first rotation makes one, each further one makes another, and the one before goes on signing
+beside it for a day. A key is shown once, by the rotation that made it. Must never log one.
+"""
+
+from __future__ import annotations
+
+import secrets as random
+from dataclasses import dataclass
+
+import structlog
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from zerocron.actions.secrets import Secrets
+from zerocron.clock import Clock
+from zerocron.core.errors import Conflict, NotFound
+from zerocron.core.ids import new_id
+from zerocron.core.model import Instant
+from zerocron.core.signing import KEY_BYTES, OVERLAP_MS, key_text
+from zerocron.storage.ledger import signing as signing_rows
+from zerocron.storage.ledger.database import Ledger
+from zerocron.storage.ledger.signing import SigningKeyRow
+
+log = structlog.get_logger(__name__)
+
+NO_KEY = "There is no signing key yet. Make one with POST /v1/signing-key/rotate, or `0cron signing rotate`."
+
+
+KEYS_MAX = 5
+"""A request carries a signature for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """What is told of a team's key. `previous_expires_at`: until when the one before signs, too."""
+
+    id: str
+    created_at: Instant
+    previous_expires_at: Instant | None = None
+
+
+class Signing:
+    """Verbs on the signing key of a team."""
+
+    def __init__(self, *, ledger: Ledger, clock: Clock, secrets: Secrets) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._secrets = secrets
+
+    async def show(self, team_id: str) -> SigningKey:
+        """Raises NotFound."""
+        now = self._clock.now()
+        rows = await self._ledger.read(lambda connection: signing_rows.valid(connection, team_id, now))
+        if not rows:
+            raise NotFound(NO_KEY)
+        return _told(rows)
+
+    async def rotate(self, team_id: str, by: str) -> tuple[SigningKey, str]:
+        """A new key, and its text, which nobody can see again. `by`: who asked for it.
+
+        Raises Conflict when the server has no master key, or somebody else rotated at the same moment.
+        """
+        self._secrets.need_keys()
+        now = self._clock.now()
+        text = key_text(random.token_bytes(KEY_BYTES))
+        key_id = new_id(now)
+
+        def transaction(connection: Connection) -> list[SigningKeyRow]:
+            data_key, _ = self._secrets.sealing_key(connection, team_id, now)
+            signing_rows.remove_expired(connection, team_id, now)
+            if len(signing_rows.valid(connection, team_id, now)) >= KEYS_MAX:
+                raise Conflict(
+                    f"The signing key was rotated {KEYS_MAX - 1} times within a day; all of them sign. Wait."
+                )
+            signing_rows.expire(connection, team_id, now + OVERLAP_MS)
+            sealed = signing_rows.seal(data_key, key_id, text)
+            signing_rows.insert(connection, SigningKeyRow(team_id, key_id, data_key.id, sealed, now))
+            return signing_rows.valid(connection, team_id, now)
+
+        try:
+            rows = await self._ledger.write(transaction)
+        except IntegrityError:
+            raise Conflict("Somebody else rotated the signing key at the same moment. Look at it first.") from None
+        log.info("signing_key_rotated", team_id=team_id, key_id=key_id, by=by)
+        return _told(rows), text
+
+
+def _told(rows: list[SigningKeyRow]) -> SigningKey:
+    current = next(row for row in rows if row.expires_at is None)
+    ends = [row.expires_at for row in rows if row.expires_at is not None]
+    return SigningKey(current.id, current.created_at, max(ends, default=None))
