@@ -30,6 +30,9 @@ from zerocron import __version__
 from zerocron.actions import resume
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
+from zerocron.actions.monitors import Monitors
+from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
+from zerocron.actions.pings import Pings
 from zerocron.api.application import create_application
 from zerocron.api.services import Services
 from zerocron.clock import Clock, LedgerClock, SystemClock
@@ -85,6 +88,8 @@ class Node:
     jobs: Jobs
     keys: Keys
     ledger: Ledger
+    monitors: Monitors
+    pings: Pings
 
 
 @contextlib.asynccontextmanager
@@ -107,6 +112,7 @@ async def run_node(
         engine = await _make_engine(settings, ground, stack, stop_point) if settings.role != "api" else None
         jobs = Jobs(ledger=ledger, timetable=ground.timetable, clock=clock)
         keys = Keys(ledger=ledger, clock=clock)
+        monitors, pings = await _make_monitors(settings, ground, stack)
         if settings.role != "engine":
             await _keep_local_key(keys, settings.local_key_path)
         application = create_application(
@@ -119,6 +125,9 @@ async def run_node(
                 stalled=engine.stalled if engine is not None else list,
                 version=__version__,
                 serve_metrics=settings.metrics,
+                monitors=monitors,
+                pings=pings,
+                public_url=settings.public_url.rstrip("/"),
             ),
             only_operation=settings.role == "engine",
         )
@@ -132,7 +141,7 @@ async def run_node(
         key_use = Loop("key-use", keys.save_use, clock=clock, metrics=metrics)
         key_use.start()
         stack.push_async_callback(_stop_key_use, key_use, keys)
-        yield Node(engine, application, jobs, keys, ledger)
+        yield Node(engine, application, jobs, keys, ledger, monitors, pings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +206,37 @@ async def _make_engine(
         ),
         stop_point=stop_point,
     )
+
+
+async def _make_monitors(
+    settings: Settings, ground: Ground, stack: contextlib.AsyncExitStack
+) -> tuple[Monitors, Pings]:
+    """The verbs on monitors and the path of pings, which a node without an API does not serve."""
+    ledger, clock, metrics = ground.ledger, ground.clock, ground.metrics
+    exclusive = isinstance(ledger, SqliteLedger)
+    keeper = await TokenKeeper.open(ledger)
+    tokens = TokenDirectory(ledger=ledger, clock=clock, keeper=keeper, exclusive=exclusive)
+    monitors = Monitors(ledger=ledger, timetable=ground.timetable, clock=clock, tokens=tokens)
+    pings = Pings(
+        ledger=ledger,
+        timetable=ground.timetable,
+        clock=clock,
+        tokens=tokens,
+        per_second=settings.pings_per_second,
+        exclusive=exclusive,
+    )
+    if settings.role != "engine":
+        await tokens.load()
+        await pings.pulse()
+        pings.start()
+        stack.push_async_callback(pings.stop)
+        loops = [Loop("pulse", pings.pulse, clock=clock, metrics=metrics)]
+        if not exclusive:
+            loops.append(Loop("tokens", tokens.tick, clock=clock, metrics=metrics))
+        for loop in loops:
+            loop.start()
+            stack.push_async_callback(loop.stop)
+    return monitors, pings
 
 
 async def _open_ledger(settings: Settings, clock: Clock | None) -> tuple[Ledger, Clock, OnTime]:

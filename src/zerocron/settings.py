@@ -76,6 +76,12 @@ class Settings:
     history_runs_per_job: int = _knob(
         100_000, "A job keeps at most this many runs, the newest.", low=10, high=100_000_000
     )
+    public_url: str = _knob(
+        "", "Where people reach this server, such as https://cron.example.com; ping URLs begin with it."
+    )
+    pings_per_second: int = _knob(
+        20, "Pings that one monitor may send a second, on average; more are answered 429.", low=1, high=1_000_000
+    )
     metrics: bool = _knob(True, "Serve /metrics for Prometheus. It needs no key; switch it off where that matters.")
     log_level: str = _knob("info", "debug, info, warning or error.")
     log_format: str = _knob("auto", "json, text, or auto: text on a terminal, JSON elsewhere.")

@@ -11,8 +11,8 @@ import hmac
 import re
 import secrets
 from collections.abc import Iterable
+from functools import partial
 
-import structlog
 from sqlalchemy import Connection
 
 from zerocron.clock import Clock
@@ -20,8 +20,6 @@ from zerocron.core.model import Instant
 from zerocron.storage.ledger import facts
 from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger.database import Ledger
-
-log = structlog.get_logger(__name__)
 
 TOKEN = re.compile(r"[0-9a-f]{64}", re.ASCII)
 REFRESH_SECONDS = 1.0
@@ -135,9 +133,7 @@ class TokenDirectory:
         """Take in what has changed since the last time; all there is, the first time."""
         after = (self._newest - OVERLAP_MS, "")
         while True:
-            changes = await self._ledger.read(
-                lambda connection, after=after: monitor_rows.tokens_changed(connection, after=after, limit=PAGE)
-            )
+            changes = await self._ledger.read(partial(monitor_rows.tokens_changed, after=after, limit=PAGE))
             self.learn([(monitor_id, digest, is_good) for _, monitor_id, digest, is_good in changes])
             if changes:
                 self._newest = max(self._newest, changes[-1][0])

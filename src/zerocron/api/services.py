@@ -10,6 +10,8 @@ from fastapi import Depends, Header, Request
 
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Bearer, Keys
+from zerocron.actions.monitors import Monitors
+from zerocron.actions.pings import Pings
 from zerocron.clock import Clock
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger.database import Ledger
@@ -20,7 +22,8 @@ BEARER = "zerocron.bearer"
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """One of each. `stalled` names the engine's loops that do not go round."""
+    """One of each. `stalled` names the engine's loops that do not go round; `public_url` is where people reach this
+    server, empty where it is not known."""
 
     ledger: Ledger
     jobs: Jobs
@@ -30,6 +33,9 @@ class Services:
     stalled: Callable[[], list[str]]
     version: str
     serve_metrics: bool
+    monitors: Monitors
+    pings: Pings
+    public_url: str
 
 
 async def services_of(request: Request) -> Services:

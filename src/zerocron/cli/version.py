@@ -44,5 +44,8 @@ def openapi() -> None:
         stalled=list,
         version=__version__,
         serve_metrics=True,
+        monitors=nobody,
+        pings=nobody,
+        public_url="",
     )
     print_json(create_application(services).openapi())

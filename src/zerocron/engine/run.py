@@ -19,6 +19,7 @@ from zerocron.clock import Clock
 from zerocron.core.model import Definition, Run
 from zerocron.engine.executor import Executor, Send
 from zerocron.engine.finisher import Finisher
+from zerocron.engine.heartbeat import Heartbeat
 from zerocron.engine.retention import Retention
 from zerocron.engine.scheduler import Scheduler
 from zerocron.engine.sessions import Session
@@ -148,12 +149,14 @@ class Engine:
             host_max=bounds.host_in_flight_max,
             permit=self.session.permits,
         )
+        self.heartbeat = Heartbeat(ledger=ledger, timetable=timetable, clock=clock)
         self.sweep = Sweep(
             ledger=ledger,
             timetable=timetable,
             clock=clock,
             session=self.session,
             executor=self.executor,
+            heartbeat=self.heartbeat,
             metrics=metrics,
         )
         self.scheduler = Scheduler(
@@ -162,6 +165,7 @@ class Engine:
             clock=clock,
             session=self.session,
             executor=self.executor,
+            heartbeat=self.heartbeat,
             metrics=metrics,
             stop_point=stop_point,
             early_ms=bounds.early_ms,

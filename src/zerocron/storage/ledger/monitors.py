@@ -330,7 +330,7 @@ def flips_page(connection: Connection, monitor_id: str, *, before: int | None, l
     if before is not None:
         query = query.where(flips.c.number < before)
     rows = fetch(connection, query.order_by(flips.c.number.desc()).limit(limit), {})
-    return [FlipRow(*values, details=orjson.loads(details)) for *values, details in rows]
+    return [_flip(row) for row in rows]
 
 
 def shown_since(
@@ -587,6 +587,11 @@ def _watch(created_at: Instant, values: Sequence[Any]) -> Watch:
         watch.ended_runs = orjson.loads(ended)
     watch.deadline_at, watch.resume_at = deadline, resume_at
     return watch
+
+
+def _flip(row: Sequence[Any]) -> FlipRow:
+    monitor_id, number, team_id, at, noticed_at, before, after, reason, details = row
+    return FlipRow(monitor_id, number, team_id, at, noticed_at, before, after, reason, orjson.loads(details))
 
 
 def _monitor(row: Sequence[Any]) -> Monitor:
