@@ -99,6 +99,12 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("serve",),
     *(("jobs", verb) for verb in ("create", "list", "show", "edit", "pause", "resume", "trigger", "delete", "runs")),
     ("runs", "show"),
+    *(
+        ("monitors", verb)
+        for verb in ("create", "list", "show", "edit", "pause", "resume", "rotate", "delete", "pings", "flips")
+    ),
+    ("ping",),
+    ("exec",),
     *(("keys", verb) for verb in ("create", "list", "revoke")),
     ("preview",),
     ("doctor",),

@@ -40,7 +40,7 @@ from zerocron.core.addresses import parse_allow
 from zerocron.core.errors import Unauthorized, Unavailable
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.schedule import tzdata_version
-from zerocron.demo import SAMPLES, DemoTarget, make_samples
+from zerocron.demo import SAMPLES, DemoTarget, make_monitor, make_samples
 from zerocron.engine import zonedata
 from zerocron.engine.run import Bounds, Engine, Loop
 from zerocron.engine.sessions import RENEW_SECONDS, OnTime, Session
@@ -127,7 +127,7 @@ async def run_node(
                 serve_metrics=settings.metrics,
                 monitors=monitors,
                 pings=pings,
-                public_url=settings.public_url.rstrip("/"),
+                base_url=settings.base_url.rstrip("/"),
             ),
             only_operation=settings.role == "engine",
         )
@@ -372,6 +372,7 @@ async def serve(
         stack.push_async_callback(server.stop)
         if target is not None:
             await make_samples(node.jobs, target.port)
+            target.ping_url = await make_monitor(node.monitors, url_of(listener))
         url = url_of(listener)
         await asyncio.to_thread(_write_private, settings.local_url_path, url + "\n")
         stack.callback(settings.local_url_path.unlink, missing_ok=True)

@@ -76,8 +76,10 @@ class Settings:
     history_runs_per_job: int = _knob(
         100_000, "A job keeps at most this many runs, the newest.", low=10, high=100_000_000
     )
-    public_url: str = _knob(
-        "", "Where people reach this server, such as https://cron.example.com; ping URLs begin with it."
+    base_url: str = _knob(
+        "",
+        "The URL at which others reach this server, such as https://cron.example.com. Ping URLs begin with it; empty: "
+        "with whatever the request that asks for them was sent to.",
     )
     pings_per_second: int = _knob(
         20, "Pings that one monitor may send a second, on average; more are answered 429.", low=1, high=1_000_000

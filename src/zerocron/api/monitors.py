@@ -181,7 +181,7 @@ def _out(seen: Seen, request: Request, services: Services) -> MonitorOut:
     is_paused = watch.status == PAUSED
     is_late = verdict.health == Health.LATE and not is_paused
     reason = None if watch.reason is None else FlipReason(watch.reason)
-    base = services.public_url or str(request.base_url).rstrip("/")
+    base = services.base_url or str(request.base_url).rstrip("/")
     return MonitorOut(
         id=monitor.id,
         version=monitor.version,

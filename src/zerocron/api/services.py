@@ -22,7 +22,7 @@ BEARER = "zerocron.bearer"
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """One of each. `stalled` names the engine's loops that do not go round; `public_url` is where people reach this
+    """One of each. `stalled` names the engine's loops that do not go round; `base_url` is where people reach this
     server, empty where it is not known."""
 
     ledger: Ledger
@@ -35,7 +35,7 @@ class Services:
     serve_metrics: bool
     monitors: Monitors
     pings: Pings
-    public_url: str
+    base_url: str
 
 
 async def services_of(request: Request) -> Services:

@@ -46,6 +46,6 @@ def openapi() -> None:
         serve_metrics=True,
         monitors=nobody,
         pings=nobody,
-        public_url="",
+        base_url="",
     )
     print_json(create_application(services).openapi())
