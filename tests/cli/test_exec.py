@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from typing import Any
 
-from tests.cli.support import Cli, read_line, stop
+from tests.cli.support import PROGRAM, Cli, read_line, stop
 
 NOWHERE = "http://127.0.0.1:9/v1/ping/" + "0" * 64
 
@@ -104,3 +105,29 @@ def test_a_daemon_that_keeps_the_output_open_is_not_waited_for(home: Cli) -> Non
         assert pings(home, made)[-1]["kind"] == "success"
     finally:
         os.kill(int(result.out), signal.SIGKILL)
+
+
+def test_all_output_arrives_however_slowly_it_is_read(home: Cli) -> None:
+    made = monitor(home, "exec slow reader")
+    script = "import sys; sys.stdout.write('a' * 100_000)"
+    with home.start("exec", made["ping_url"], "--", sys.executable, "-c", script) as process:
+        assert process.stdout is not None
+        seen = 0
+        while part := os.read(process.stdout.fileno(), 1_000):
+            seen += len(part)
+        assert seen == 100_000
+        assert process.wait(20) == 0
+
+
+def test_what_is_ignored_stays_ignored(home: Cli) -> None:
+    made = monitor(home, "exec nohup")
+    script = "trap '' HUP; exec \"$0\" exec \"$1\" -- sh -c 'kill -HUP $$; echo alive'"
+    done = subprocess.run(
+        ["sh", "-c", script, PROGRAM, made["ping_url"]],
+        env=home.full_environment,
+        cwd=home.directory,
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, b"alive\n")

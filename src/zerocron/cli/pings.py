@@ -7,6 +7,7 @@ at once, and nothing about 0cron can make it fail.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -29,8 +30,10 @@ EXEC_EXAMPLE = (
 
 TRIES = 3
 TRY_AGAIN_SECONDS = 2.0
-LEFT_OPEN_SECONDS = 1.0
-"""Who inherits the output of a command and lives on (a daemon it started) is listened to for so much longer."""
+LEFT_OPEN_SECONDS = 0.5
+LEFT_OPEN_BYTES_MAX = 2_097_152
+"""Who inherits the output of a command and lives on (a daemon it started) is listened to until it says nothing for so
+long, or more than any pipe holds: all that the command itself wrote has been passed on by then."""
 
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 _PASSED_ON = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2")
@@ -136,8 +139,9 @@ class _Execution:
             reader.start()
         code = process.wait()
         code = code if code >= 0 else 128 - code
+        self._ended.set()
         for reader in readers:
-            reader.join(LEFT_OPEN_SECONDS)
+            reader.join()
         starting.join()
         self._report_end(code)
         return code
@@ -153,7 +157,12 @@ class _Execution:
 
     def _copy(self, source: IO[bytes], sink: TextIO) -> None:
         """Pass on what the command writes, as it comes, and keep the end of it."""
-        while part := os.read(source.fileno(), 65_536):
+        left = LEFT_OPEN_BYTES_MAX
+        while left > 0 and self._has_more(source):
+            part = os.read(source.fileno(), 65_536)
+            if not part:
+                return
+            left -= len(part) if self._ended.is_set() else 0
             with self._lock:
                 self._tail += part
                 del self._tail[:-BODY_BYTES_MAX]
@@ -163,11 +172,19 @@ class _Execution:
             except OSError:
                 continue  # nobody listens any more; the command is not to notice
 
+    def _has_more(self, source: IO[bytes]) -> bool:
+        """Wait for output; False once the command has ended and nothing comes any more."""
+        while not select.select([source], [], [], LEFT_OPEN_SECONDS)[0]:
+            if self._ended.is_set():
+                return False
+        return True
+
     def _pass_signals_on(self) -> None:
-        """To the command, except those that a terminal has sent to it already."""
+        """To the command, except those that a terminal has sent to it already, and those that are ignored: under
+        nohup, so that the command ignores them as well."""
         for name in _PASSED_ON:
             number = getattr(signal, name, None)
-            if number is not None:
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
                 own = name in _FROM_TERMINAL and sys.stdin is not None and sys.stdin.isatty()
                 signal.signal(number, _let_pass if own else self._pass_on)
 
@@ -184,7 +201,7 @@ class _Execution:
             if self._report(str(code), tail, is_last=left == 0):
                 return
             if left:
-                self._ended.wait(TRY_AGAIN_SECONDS)
+                threading.Event().wait(TRY_AGAIN_SECONDS)
 
     def _report(self, word: str, body: bytes = b"", *, is_last: bool = True) -> bool:
         """Whether there is nothing more to try."""
