@@ -390,6 +390,7 @@ def test_hb_082_a_clock_that_jumps_forward_and_back() -> None:
 
     assert story.downs == []
     assert story.watch.last_ping_at == T0 + HOUR, "a ping from the future is replaced"
+    assert story.watch.anchor == T0 + HOUR
     assert jumped - T0 > FUTURE_MS_MAX
 
 
