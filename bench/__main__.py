@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from bench import cluster, idle, lateness, schedules
+from bench import cluster, idle, lateness, pings, schedules
 
 BENCHES: dict[str, Callable[[], None]] = {
     "burst": lateness.burst,
@@ -14,6 +14,10 @@ BENCHES: dict[str, Callable[[], None]] = {
     "startup": idle.startup,
     "schedules": schedules.schedules,
     "restart": schedules.restart,
+    "pings": pings.pings,
+    "silence": pings.silence,
+    "cluster-pings": pings.cluster_pings,
+    "cluster-silence": pings.cluster_silence,
     "cluster-burst": cluster.burst,
     "cluster-steady": cluster.steady,
     "cluster-two-nodes": cluster.two_nodes,

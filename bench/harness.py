@@ -114,7 +114,7 @@ def seed(site: Site, port: int, seeds: Sequence[Seed]) -> None:
             connection.execute(jobs.insert(), rows)
             connection.execute(job_versions.insert(), [_version(row) for row in rows])
 
-    _in_ledger(site, transaction)
+    in_ledger(site, transaction)
 
 
 def multiply(site: Site, count: int, first_at: int, spread_ms: int) -> None:
@@ -147,7 +147,7 @@ def multiply(site: Site, count: int, first_at: int, spread_ms: int) -> None:
 SLICE = 50_000
 
 
-def _in_ledger(site: Site, transaction: Callable[[Connection], T]) -> T:
+def in_ledger(site: Site, transaction: Callable[[Connection], T]) -> T:
     async def work() -> T:
         ledger = await site.open_ledger()
         try:
@@ -262,7 +262,7 @@ def server(site: Site, name: str = "node", **settings: object) -> Iterator[Serve
 
 def recorded(site: Site) -> dict[str, Any]:
     """What stopped servers left: counts of runs by status, executions, and when the last one was recorded."""
-    return _in_ledger(site, _recorded)
+    return in_ledger(site, _recorded)
 
 
 def _recorded(connection: Connection) -> dict[str, Any]:

@@ -101,6 +101,12 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("runs", "show"),
     *(("signing", verb) for verb in ("rotate", "show")),
     *(("secrets", verb) for verb in ("set", "list", "delete", "rotate", "new-key")),
+    *(
+        ("monitors", verb)
+        for verb in ("create", "list", "show", "edit", "pause", "resume", "rotate", "delete", "pings", "flips")
+    ),
+    ("ping",),
+    ("exec",),
     *(("keys", verb) for verb in ("create", "list", "revoke")),
     ("preview",),
     ("doctor",),

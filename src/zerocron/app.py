@@ -13,6 +13,7 @@ import dataclasses
 import gc
 import os
 import platform
+import re
 import resource
 import signal
 import sys
@@ -30,6 +31,9 @@ from zerocron import __version__
 from zerocron.actions import resume
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
+from zerocron.actions.monitors import Monitors
+from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
+from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets, check_master_keys
 from zerocron.actions.signing import Signing
 from zerocron.api.application import create_application
@@ -40,7 +44,7 @@ from zerocron.core.errors import Unauthorized, Unavailable
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.schedule import tzdata_version
 from zerocron.core.sealing import Keyring, new_master_key, read_master_keys
-from zerocron.demo import SAMPLES, DemoTarget, make_samples
+from zerocron.demo import SAMPLES, DemoTarget, make_monitor, make_samples
 from zerocron.engine import zonedata
 from zerocron.engine.run import Bounds, Engine, Loop
 from zerocron.engine.sessions import RENEW_SECONDS, OnTime, Session
@@ -74,6 +78,9 @@ GARBAGE_THRESHOLDS = (20_000, 50, 100)
 
 CLOCK_SAMPLES = 3
 
+PINGS = re.compile(r"/v1/ping/[0-9a-f]{64}(/[a-z0-9]{1,5})?")
+"""The paths of our own that a job may call."""
+
 EARLY_MS = 15
 """So long before its slot a run is committed: what a start transaction takes (decision 0011). Its request leaves at the
 slot, not before."""
@@ -89,6 +96,8 @@ class Node:
     keys: Keys
     secrets: Secrets
     ledger: Ledger
+    monitors: Monitors
+    pings: Pings
 
 
 @contextlib.asynccontextmanager
@@ -117,6 +126,7 @@ async def run_node(
         )
         keys = Keys(ledger=ledger, clock=clock)
         secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
+        monitors, pings = await _make_monitors(settings, ground, stack)
         if settings.role != "engine":
             await _keep_local_key(keys, settings.local_key_path)
         application = create_application(
@@ -131,6 +141,9 @@ async def run_node(
                 stalled=engine.stalled if engine is not None else list,
                 version=__version__,
                 serve_metrics=settings.metrics,
+                monitors=monitors,
+                pings=pings,
+                base_url=settings.base_url.rstrip("/"),
             ),
             only_operation=settings.role == "engine",
         )
@@ -148,7 +161,7 @@ async def run_node(
             secret_use = Loop("secret-use", engine.unsealer.save_use, clock=clock, metrics=metrics)
             secret_use.start()
             stack.push_async_callback(secret_use.stop)
-        yield Node(engine, application, jobs, keys, secrets, ledger)
+        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +215,9 @@ async def _find_master_keys(settings: Settings, ledger: Ledger) -> Keyring:
 
 
 def _own_endpoints(settings: Settings) -> list[OwnEndpoint]:
-    """Where this server is reached, which no job may call."""
-    own = [OwnEndpoint(settings.host, settings.port)]
-    return [*own, OwnEndpoint.of_url(settings.base_url)] if settings.base_url else own
+    """Where this server is reached, which no job may call, but for pings: they start nothing."""
+    own = [OwnEndpoint(settings.host, settings.port, PINGS)]
+    return [*own, OwnEndpoint.of_url(settings.base_url, PINGS)] if settings.base_url else own
 
 
 async def _make_engine(
@@ -249,6 +262,37 @@ async def _make_engine(
         ),
         stop_point=stop_point,
     )
+
+
+async def _make_monitors(
+    settings: Settings, ground: Ground, stack: contextlib.AsyncExitStack
+) -> tuple[Monitors, Pings]:
+    """The verbs on monitors and the path of pings, which a node without an API does not serve."""
+    ledger, clock, metrics = ground.ledger, ground.clock, ground.metrics
+    exclusive = isinstance(ledger, SqliteLedger)
+    keeper = await TokenKeeper.open(ledger)
+    tokens = TokenDirectory(ledger=ledger, clock=clock, keeper=keeper, exclusive=exclusive)
+    monitors = Monitors(ledger=ledger, timetable=ground.timetable, clock=clock, tokens=tokens)
+    pings = Pings(
+        ledger=ledger,
+        timetable=ground.timetable,
+        clock=clock,
+        tokens=tokens,
+        per_second=settings.pings_per_second,
+        exclusive=exclusive,
+    )
+    if settings.role != "engine":
+        await tokens.load()
+        await pings.pulse()
+        pings.start()
+        stack.push_async_callback(pings.stop)
+        loops = [Loop("pulse", pings.pulse, clock=clock, metrics=metrics)]
+        if not exclusive:
+            loops.append(Loop("tokens", tokens.tick, clock=clock, metrics=metrics))
+        for loop in loops:
+            loop.start()
+            stack.push_async_callback(loop.stop)
+    return monitors, pings
 
 
 async def _open_ledger(settings: Settings, clock: Clock | None) -> tuple[Ledger, Clock, OnTime]:
@@ -392,6 +436,7 @@ async def serve(
         stack.push_async_callback(server.stop)
         if target is not None:
             await make_samples(node.jobs, target.port)
+            target.ping_url = await make_monitor(node.monitors, url_of(listener))
         url = url_of(listener)
         await asyncio.to_thread(_write_private, settings.local_url_path, url + "\n")
         stack.callback(settings.local_url_path.unlink, missing_ok=True)

@@ -6,7 +6,9 @@ again; what a person changed about it stays, except for the port of the target.
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -17,6 +19,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from zerocron.actions.jobs import Jobs, JobSpec
+from zerocron.actions.monitors import Monitors, MonitorSpec
 from zerocron.core.model import DEFAULT_TEAM_ID, RetryPolicy
 from zerocron.serving import HttpServer, listen
 
@@ -51,6 +54,16 @@ SAMPLES = (
         JobSpec(name="Demo: always fails, so you can see why", schedule="* * * * *", url="", tags=("demo", "broken")),
     ),
     Sample(
+        "/report",
+        JobSpec(
+            name="Demo: work, then report to the monitor",
+            schedule="*/20 * * * * *",
+            url="",
+            method="POST",
+            tags=("demo", "monitor"),
+        ),
+    ),
+    Sample(
         "/hello",
         JobSpec(
             name="Demo: nightly backup at 02:30 in Paris",
@@ -69,11 +82,13 @@ class DemoTarget:
     def __init__(self) -> None:
         listener = listen("127.0.0.1", 0)
         self.port: int = listener.getsockname()[1]
+        self.ping_url: str | None = None
         application = Starlette(
             routes=[
                 Route("/hello", _hello, methods=["GET", "POST"]),
                 Route("/flaky", _flaky, methods=["GET", "POST"]),
                 Route("/broken", _broken, methods=["GET", "POST"]),
+                Route("/report", self._report, methods=["GET", "POST"]),
             ]
         )
         self._server = HttpServer(application, listener)
@@ -83,6 +98,19 @@ class DemoTarget:
 
     async def stop(self) -> None:
         await self._server.stop()
+
+    async def _report(self, _request: Request) -> JSONResponse:
+        """Does its work, as somebody's own job would, and pings the sample monitor."""
+        if self.ping_url is None:
+            return JSONResponse({"error": "There is no monitor yet."}, HTTPStatus.SERVICE_UNAVAILABLE)
+        status = await asyncio.to_thread(_ping, self.ping_url)
+        return JSONResponse({"message": f"Work done; the ping was answered {status}."})
+
+
+def _ping(url: str) -> int:
+    with urllib.request.urlopen(url, data=b"Work done.", timeout=5) as answer:
+        status: int = answer.status
+        return status
 
 
 async def _hello(request: Request) -> JSONResponse:
@@ -105,6 +133,22 @@ async def _flaky(request: Request) -> JSONResponse:
 
 async def _broken(_request: Request) -> JSONResponse:
     return JSONResponse({"error": "This endpoint is broken on purpose."}, HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+MONITOR = MonitorSpec(
+    name="Demo: a job that reports every 20 seconds",
+    schedule="every 20 seconds",
+    grace_period_seconds=20,
+    tags=("demo",),
+)
+
+
+async def make_monitor(monitors: Monitors, url: str) -> str:
+    """Create the sample monitor if it is not there; its ping URL on the server at `url`. Pause the job that reports
+    to it to see it go down."""
+    found = [one for one in await monitors.page(DEFAULT_TEAM_ID, tag="demo") if one.monitor.name == MONITOR.name]
+    seen = found[0] if found else (await monitors.create(DEFAULT_TEAM_ID, MONITOR))[0]
+    return f"{url}/v1/ping/{seen.token}"
 
 
 async def make_samples(jobs: Jobs, port: int) -> None:

@@ -75,8 +75,9 @@ class Settings:
     )
     base_url: str = _knob(
         "",
-        "The URL at which others reach this server, such as https://cron.example.com. No job may call it: a job that "
-        "calls its own scheduler can go round for ever.",
+        "The URL at which others reach this server, such as https://cron.example.com. Ping URLs begin with it; empty: "
+        "with whatever the request that asks for them was sent to. Of what is below it jobs may call pings only: one "
+        "that calls its own scheduler can go round for ever.",
     )
     in_flight_max: int = _knob(
         1_000, "Requests in flight at once; more wait. Each may hold up to 2 MB while it runs.", low=1, high=10_000
@@ -103,6 +104,9 @@ class Settings:
     history_days: int = _knob(90, "Runs older than this are removed, in days.", low=1, high=36_500)
     history_runs_per_job: int = _knob(
         100_000, "A job keeps at most this many runs, the newest.", low=10, high=100_000_000
+    )
+    pings_per_second: int = _knob(
+        20, "Pings that one monitor may send a second, on average; more are answered 429.", low=1, high=1_000_000
     )
     metrics: bool = _knob(True, "Serve /metrics for Prometheus. It needs no key; switch it off where that matters.")
     log_level: str = _knob("info", "debug, info, warning or error.")

@@ -18,6 +18,9 @@ from zerocron.app import Node
 JOB = {"name": "a job", "schedule": "0 0 1 1 *", "url": "http://127.0.0.1:9/"}
 """The least that makes a job. It is due in months and calls nobody."""
 
+MONITOR = {"name": "a monitor", "schedule": "every hour"}
+"""The least that makes a monitor."""
+
 NOWHERE = "01999b6e-0c1d-7a52-9c07-1f6d6f0a4c11"
 """An id that nothing has."""
 
@@ -86,6 +89,13 @@ class Client:
     async def job(self, **fields: Any) -> dict[str, Any]:
         """Create a job; without fields one that is due in months."""
         answer = await self("POST", "/v1/jobs", JOB | fields)
+        assert answer.status == 201, answer.body
+        made: dict[str, Any] = answer.json
+        return made
+
+    async def monitor(self, **fields: Any) -> dict[str, Any]:
+        """Create a monitor; without fields one that expects a ping every hour."""
+        answer = await self("POST", "/v1/monitors", MONITOR | fields)
         assert answer.status == 201, answer.body
         made: dict[str, Any] = answer.json
         return made

@@ -25,7 +25,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from tests.api.support import JOB
+from tests.api.support import JOB, MONITOR
 from tests.api.test_openapi import OPERATIONS
 
 from zerocron.app import run_node
@@ -92,11 +92,17 @@ def test_every_operation_is_asked(operations: Operations) -> None:
 
 @pytest.fixture
 def ids(operations: Operations, served: Served) -> dict[str, str]:
-    """A job and its run, new for each test, so that right requests find something."""
+    """A job, its run and a monitor, new for each test, so that right requests find something."""
     job = operations["create_job"].Case(body=JOB).call(headers=served.headers).json()
     trigger = operations["trigger_job"].Case(path_parameters={"job_id": job["id"]})
     run = trigger.call(headers=served.headers).json()
-    return {"job_id": job["id"], "run_id": run["id"], "execution_id": f"{run['id']}.1"}
+    monitor = operations["create_monitor"].Case(body=MONITOR).call(headers=served.headers).json()
+    return {
+        "job_id": job["id"],
+        "run_id": run["id"],
+        "execution_id": f"{run['id']}.1",
+        "monitor_id": monitor["id"],
+    }
 
 
 def ask(served: Served, strategy: SearchStrategy[Any], *, right: bool) -> None:

@@ -17,19 +17,26 @@ async def everything_of(api: Client, target: Target) -> dict[str, str]:
     await api.run_that(run["id"], "succeeded")
     key = (await api("POST", "/v1/api-keys", {"name": "mine"})).json
     assert (await api("PUT", "/v1/secrets/OF_TEAM_A", {"value": "the value of team A"})).status == 200
+    monitor = await api.monitor(tags=["mine"])
     return {
         "job_id": job["id"],
         "run_id": run["id"],
         "execution_id": f"{run['id']}.1",
         "key_id": key["id"],
         "name": "OF_TEAM_A",
+        "monitor_id": monitor["id"],
     }
 
 
 async def state_of(api: Client, ids: dict[str, str]) -> list[Any]:
     keys = [key["id"] for key in (await api.get("/v1/api-keys"))["items"]]
-    secrets = await api.get("/v1/secrets")
-    return [await api.get(f"/v1/jobs/{ids['job_id']}"), await api.get(f"/v1/runs/{ids['run_id']}"), keys, secrets]
+    paths = (
+        f"/v1/jobs/{ids['job_id']}",
+        f"/v1/runs/{ids['run_id']}",
+        f"/v1/monitors/{ids['monitor_id']}",
+        "/v1/secrets",
+    )
+    return [*[await api.get(path) for path in paths], keys]
 
 
 async def test_every_id_of_another_team_is_404_and_nothing_changes(
@@ -48,7 +55,7 @@ async def test_every_id_of_another_team_is_404_and_nothing_changes(
         assert not any(found in answer.body.decode() for found in ids.values())
         tried += 1
 
-    assert tried >= 11
+    assert tried >= 20
     assert await state_of(api, ids) == before
 
 
@@ -57,6 +64,7 @@ async def test_lists_hold_what_is_ones_own(api: Client, stranger: Client, target
 
     assert (await stranger.get("/v1/jobs"))["items"] == []
     assert (await stranger.get("/v1/jobs", tag="mine"))["items"] == []
+    assert (await stranger.get("/v1/monitors"))["items"] == []
     assert [key["name"] for key in (await stranger.get("/v1/api-keys"))["items"]] == ["test"]
 
 

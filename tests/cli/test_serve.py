@@ -15,7 +15,7 @@ def test_the_demo_says_what_runs_and_what_to_try_and_what_it_says_works(cli: Cli
     with serving(cli, "--demo") as (process, banner):
         url = (cli.directory / "data" / "local-url").read_text().strip()
         assert banner.startswith(f"0cron 0.1.0 is running at {url}\nData: {cli.directory}/data\n")
-        assert "4 sample jobs call a small target on this machine:" in banner
+        assert "5 sample jobs call a small target on this machine:" in banner
         assert "Demo: say hello                         every 10 seconds\n" in banner
         assert f"  {PROGRAM} jobs list\n" in banner
         assert f"  {PROGRAM} jobs runs 'Demo: say hello' --follow\n" in banner

@@ -19,6 +19,7 @@ from zerocron.core.model import Definition, Job, JobState, Run
 from zerocron.engine import sweep as sweep_module
 from zerocron.engine.attempt import Result
 from zerocron.engine.executor import Executor
+from zerocron.engine.heartbeat import Heartbeat
 from zerocron.engine.sessions import Session
 from zerocron.engine.sweep import LOAD_MS, OVERDUE_MS, SWEEP_SECONDS, Sweep
 from zerocron.metrics import Metrics
@@ -39,7 +40,12 @@ class Bench:
         self.session = Session(ledger=self.ledger, timetable=self.timetable, node="test", version="0", **shared)
         executor = Executor(load=_never, send=_send, settle=_settle, capacity=5, **shared)
         self.sweep = Sweep(
-            ledger=self.ledger, timetable=self.timetable, session=self.session, executor=executor, **shared
+            ledger=self.ledger,
+            timetable=self.timetable,
+            session=self.session,
+            executor=executor,
+            heartbeat=Heartbeat(ledger=self.ledger, timetable=self.timetable, clock=self.clock),
+            **shared,
         )
 
     async def job(self, *, due: int, **given: Any) -> Job:

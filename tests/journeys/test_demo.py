@@ -15,7 +15,7 @@ async def test_the_demo_serves_sample_runs(tmp_path: Path) -> None:
         hello = jobs["Demo: say hello"]
         flaky = jobs["Demo: fails, then recovers by retrying"]
         broken = jobs["Demo: always fails, so you can see why"]
-        assert len(jobs) == 4
+        assert len(jobs) == 5
 
         # One recovers by retrying, one never does, and both say why.
         async def failure() -> dict[str, Any] | None:
@@ -45,6 +45,16 @@ async def test_the_demo_serves_sample_runs(tmp_path: Path) -> None:
         assert run["scheduled_for"][18] == "0"
         execution = (await person.ask("GET", f"/v1/runs/{run['id']}"))["executions"][0]
         assert "Hello from the demo target." in execution["response"]["body"]
+
+        # A job of somebody else's reports to the sample monitor.
+        await person.triggers(jobs["Demo: work, then report to the monitor"])
+
+        async def reported() -> dict[str, Any] | None:
+            (monitor,) = (await person.ask("GET", "/v1/monitors?tag=demo"))["items"]
+            return monitor if monitor["health"] == "up" else None
+
+        monitor = await eventually(reported, "a report")
+        assert monitor["name"] == "Demo: a job that reports every 20 seconds"
 
         # Started again, it makes no second set of samples, and leaves alone what a person changed.
         await person.ask("PATCH", f"/v1/jobs/{hello['id']}", {"name": "Demo: say hello", "timeout": 7})

@@ -2,8 +2,8 @@
 
 Owns the order of things: the bounds on the address, then the API key, then the bounds on the body and what counts as
 JSON. Everything under `/v1/` needs a key because it is there, not because a route asks for one; who has none learns
-nothing, not even which addresses exist. Puts the security headers on every answer, and turns what nobody foresaw into
-a problem. Must never hold more of a request than its bound.
+nothing, not even which addresses exist. Pings alone go another way: their token is their key. Puts the security headers
+on every answer, and turns what nobody foresaw into a problem. Must never hold more of a request than its bound.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zerocron.actions.keys import Bearer
 from zerocron.api.json_text import read_json
+from zerocron.api.pings import PATH as PING_PATH
+from zerocron.api.pings import PingPath
 from zerocron.api.problems import of_error, problem, unforeseen
 from zerocron.api.services import BEARER, Services
 from zerocron.core.errors import NotFound, TooLarge, Unauthorized, ZerocronError
@@ -30,7 +32,7 @@ CHECKED_AT_ONCE_BYTES_MAX = 65_536
 ADDRESS_BYTES_MAX = 8_192
 """Path and query together."""
 
-_SECURITY_HEADERS = {
+SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -48,13 +50,17 @@ _OVER_TLS = {"Strict-Transport-Security": "max-age=31536000"}
 class Gate:
     """ASGI middleware, the outermost."""
 
-    def __init__(self, app: ASGIApp, services: Services) -> None:
+    def __init__(self, app: ASGIApp, services: Services, only_operation: bool = False) -> None:
         self._app = app
         self._services = services
+        self._ping = None if only_operation else PingPath(services.pings, list(SECURITY_HEADERS.items()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        if self._ping is not None and scope["path"].startswith(PING_PATH):
+            await self._ping(scope, receive, send)
             return
         answer = _Answer(scope, send)
         try:
@@ -103,7 +109,7 @@ class _Answer:
     def __init__(self, scope: Scope, send: Send) -> None:
         self._send = send
         self._head_only = scope["method"] == "HEAD"
-        self._extra = _SECURITY_HEADERS | (_OVER_TLS if scope.get("scheme") == "https" else {})
+        self._extra = SECURITY_HEADERS | (_OVER_TLS if scope.get("scheme") == "https" else {})
         self.started = False
 
     async def __call__(self, message: Message) -> None:

@@ -38,6 +38,13 @@ at most 1,572,864 bytes, an address 8,192, and JSON at most 32 levels.
 TAGS = [
     {"name": "jobs", "description": "What is called, and when."},
     {"name": "runs", "description": "What happened: one run for each slot or trigger, one execution for each attempt."},
+    {
+        "name": "monitors",
+        "description": "People's own jobs, which report by pings; silence means that something is wrong. A ping is "
+        "`GET`, `HEAD` or `POST /v1/ping/{token}`, without a key: `/start` behind it says that a run begins, `/fail` "
+        "that it failed, `/log` keeps the body alone, and an exit code (0 to 255) says how it ended. `?rid=<uuid>` "
+        "names a run where several overlap. The answer is `200 OK` once the ping is durable.",
+    },
     {"name": "schedules", "description": "What a schedule would mean."},
     {"name": "secrets", "description": "Values that jobs send and nobody sees."},
     {"name": "signing", "description": "With what requests are signed, so that receivers can tell that they are ours."},
@@ -62,6 +69,9 @@ _HEADERS: dict[str, dict[str, str]] = {
 }
 _HEADERS_OF = {
     "create_job": {"201": {"Location": "Where the job is.", "Idempotent-Replay": "`true` when it was made before."}},
+    "create_monitor": {
+        "201": {"Location": "Where the monitor is.", "Idempotent-Replay": "`true` when it was made before."}
+    },
     "trigger_job": {"202": {"Location": "Where the run is.", "Idempotent-Replay": "`true` when it was made before."}},
 }
 
@@ -71,6 +81,9 @@ _EXAMPLES = {
     "RunOut": samples.RUN,
     "RunWithExecutions": samples.RUN | {"executions": [samples.EXECUTION]},
     "ExecutionOut": samples.EXECUTION,
+    "MonitorOut": samples.MONITOR,
+    "PingOut": samples.PING,
+    "FlipOut": samples.FLIP,
 }
 """Set here because FastAPI takes every null out of what the models say."""
 

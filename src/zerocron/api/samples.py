@@ -1,4 +1,4 @@
-"""One job, one run and one execution that look real: the examples of the OpenAPI document and the reference."""
+"""A job, a run, an execution and a monitor that look real: the examples of the OpenAPI document and the reference."""
 
 from __future__ import annotations
 
@@ -63,6 +63,76 @@ JOB: dict[str, Any] = {
     "warnings": [],
     "created_at": "2026-11-20T15:04:05.678Z",
     "updated_at": "2026-11-20T15:04:05.678Z",
+}
+
+_MONITOR_ID = "01999b6e-2f40-7c11-8d0a-6b1e5d2c9f03"
+_TOKEN = "3f8a61c07d5e924b1f60c8a2d97e45b30c1d8f72a6e9b4053d27f81ce6a0954b"
+
+MONITOR: dict[str, Any] = {
+    "id": _MONITOR_ID,
+    "version": 1,
+    "name": "Nightly backup",
+    "status": "active",
+    "health": "up",
+    "health_since": "2026-11-21T01:03:11.204Z",
+    "reason": "ping",
+    "explanation": "A ping said that the job is well.",
+    "schedule": "every day at 2am",
+    "schedule_kind": "cron",
+    "schedule_cron": "0 2 * * *",
+    "description": "every day at 02:00 (Europe/Paris)",
+    "timezone": "Europe/Paris",
+    "language": "en",
+    "dst": "run_once",
+    "day_match": "either",
+    "grace_period_seconds": 1800,
+    "max_duration_seconds": None,
+    "min_duration_seconds": None,
+    "post_only": False,
+    "resume_on_ping": True,
+    "notify": {},
+    "tags": ["backup"],
+    "expected_at": "2027-01-02T01:00:00Z",
+    "down_at": "2027-01-02T01:30:00Z",
+    "last_ping_at": "2027-01-01T01:03:10.871Z",
+    "last_ping_kind": "success",
+    "running": 0,
+    "paused_until": None,
+    "ping_token": _TOKEN,
+    "ping_url": f"https://cron.example.com/v1/ping/{_TOKEN}",
+    "pings": 84,
+    "warnings": [],
+    "created_at": "2026-11-20T15:04:05.678Z",
+    "updated_at": "2026-11-20T15:04:05.678Z",
+}
+
+PING: dict[str, Any] = {
+    "number": 84,
+    "kind": "success",
+    "received_at": "2027-01-01T01:03:10.871Z",
+    "rid": "7b0f3a52-5d6e-4c1a-9c88-2f4b6d8e0a13",
+    "exit_code": 0,
+    "duration_ms": 190_412,
+    "method": "POST",
+    "source": "203.0.113.7",
+    "user_agent": "curl/8.14.1",
+    "body": "1,204 files saved",
+    "body_bytes": 17,
+}
+
+FLIP: dict[str, Any] = {
+    "id": f"{_MONITOR_ID}.7",
+    "at": "2026-12-24T01:30:00Z",
+    "noticed_at": "2026-12-24T01:30:00.261Z",
+    "before": "up",
+    "after": "down",
+    "reason": "silence",
+    "explanation": "No ping came when one was expected.",
+    "expected_at": "2026-12-24T01:00:00Z",
+    "last_ping_at": "2026-12-23T01:03:09.117Z",
+    "exit_code": None,
+    "missed": 1,
+    "lasted_ms": 2_852_810_883,
 }
 
 RUN: dict[str, Any] = {

@@ -10,6 +10,8 @@ from fastapi import Depends, Header, Request
 
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Bearer, Keys
+from zerocron.actions.monitors import Monitors
+from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets
 from zerocron.actions.signing import Signing
 from zerocron.clock import Clock
@@ -22,7 +24,8 @@ BEARER = "zerocron.bearer"
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """One of each. `stalled` names the engine's loops that do not go round."""
+    """One of each. `stalled` names the engine's loops that do not go round; `base_url` is where people reach this
+    server, empty where it is not known."""
 
     ledger: Ledger
     jobs: Jobs
@@ -34,6 +37,9 @@ class Services:
     stalled: Callable[[], list[str]]
     version: str
     serve_metrics: bool
+    monitors: Monitors
+    pings: Pings
+    base_url: str
 
 
 async def services_of(request: Request) -> Services:

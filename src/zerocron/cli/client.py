@@ -137,7 +137,7 @@ class Client:
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self._opener = _opener(server)
+        self.opener = _opener(server)
 
     def get(self, path: str, **query: object) -> Json:
         """A document. Raises the house's errors."""
@@ -197,7 +197,7 @@ class Client:
         if idempotency_key is not None:
             request.add_header("Idempotency-Key", _header(idempotency_key))
         try:
-            with self._opener.open(request, timeout=TIMEOUT_SECONDS) as response:
+            with self.opener.open(request, timeout=TIMEOUT_SECONDS) as response:
                 text = response.read(ANSWER_BYTES_MAX)
                 return Answer(response.status, {name.lower(): value for name, value in response.headers.items()}, text)
         except (OSError, http.client.HTTPException) as error:

@@ -14,12 +14,40 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from zerocron.cli import doctor, jobs, keys, migrate, preview, runs, secrets, serve, signing, version
+from zerocron.cli import (
+    doctor,
+    jobs,
+    keys,
+    migrate,
+    monitors,
+    pings,
+    preview,
+    runs,
+    secrets,
+    serve,
+    signing,
+    version,
+)
 from zerocron.cli.errors import EXIT_CODES_HELP, USAGE, report
 from zerocron.cli.program import name
 from zerocron.core.errors import ZerocronError
 
-_ORDER = ("serve", "migrate", "doctor", "jobs", "runs", "secrets", "signing", "keys", "preview", "openapi", "version")
+_ORDER = (
+    "serve",
+    "migrate",
+    "doctor",
+    "jobs",
+    "runs",
+    "monitors",
+    "ping",
+    "exec",
+    "secrets",
+    "signing",
+    "keys",
+    "preview",
+    "openapi",
+    "version",
+)
 
 
 class _Root(TyperGroup):
@@ -48,6 +76,14 @@ app.command(rich_help_panel=_HERE)(migrate.migrate)
 app.command(rich_help_panel=_HERE)(doctor.doctor)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_THERE)
 app.add_typer(runs.app, name="runs", rich_help_panel=_THERE)
+app.add_typer(monitors.app, name="monitors", rich_help_panel=_THERE)
+app.command(rich_help_panel=_THERE, epilog=pings.PING_EXAMPLE)(pings.ping)
+app.command(
+    "exec",
+    rich_help_panel=_THERE,
+    epilog=pings.EXEC_EXAMPLE,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)(pings.execute)
 app.add_typer(secrets.app, name="secrets", rich_help_panel=_THERE)
 app.add_typer(signing.app, name="signing", rich_help_panel=_THERE)
 app.add_typer(keys.app, name="keys", rich_help_panel=_THERE)
@@ -74,7 +110,7 @@ def _help_without_command(context: typer.Context) -> None:
         raise typer.Exit(USAGE)
 
 
-for group in (jobs.app, runs.app, secrets.app, signing.app, keys.app):
+for group in (jobs.app, runs.app, monitors.app, secrets.app, signing.app, keys.app):
     group.callback(invoke_without_command=True)(_help_without_command)
 
 

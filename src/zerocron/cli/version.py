@@ -46,5 +46,8 @@ def openapi() -> None:
         stalled=list,
         version=__version__,
         serve_metrics=True,
+        monitors=nobody,
+        pings=nobody,
+        base_url="",
     )
     print_json(create_application(services).openapi())

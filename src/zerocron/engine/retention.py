@@ -1,7 +1,8 @@
 """Keeps the history from growing for ever.
 
-Owns the rule of age and count: a run is kept for `days`, and a job keeps at most `runs_per_job` runs. Works through the
-jobs a slice a tick, in small transactions, so that it never holds the ledger for long. Must never touch an open run.
+Owns the rule of age and count: a run is kept for `days`, and a job keeps at most `runs_per_job` runs; a monitor keeps
+its newest pings, and failures among many more. Works through them a slice a tick, in small transactions, so that it
+never holds the ledger for long. Must never touch an open run.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from sqlalchemy import Connection
 
 from zerocron.clock import Clock
 from zerocron.core.model import Instant
+from zerocron.core.monitor import MonitorStatus
 from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import keys as key_rows
+from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger import sessions as session_rows
 from zerocron.storage.ledger.database import Ledger
@@ -22,6 +25,13 @@ from zerocron.storage.ledger.database import Ledger
 TICK_SECONDS = 10.0
 JOBS_PER_TICK = 100
 RUNS_PER_TRANSACTION = 500
+MONITORS_PER_TICK = 500
+PINGS_KEPT = 1_000
+FAILURES_AMONG = 100_000
+"""Of a monitor so many pings are kept, the newest; failures among so many."""
+
+FLIPS_KEPT = 1_000
+OUTAGES_DAYS = 400
 DAY_MS = 86_400_000
 IDEMPOTENCY_MS = DAY_MS
 SESSIONS_MS = 30 * DAY_MS
@@ -36,6 +46,7 @@ class Retention:
         self._days = days
         self._runs_per_job = runs_per_job
         self._after_job_id = ""
+        self._after_monitor_id = ""
 
     async def tick(self) -> float:
         """Look after the next slice of jobs; returns the seconds until the next time."""
@@ -47,7 +58,30 @@ class Retention:
         self._after_job_id = job_ids[-1] if len(job_ids) == JOBS_PER_TICK else ""
         if not self._after_job_id:
             await self._ledger.write(lambda connection: _forget_small_things(connection, now))
+        await self._shorten_monitors()
         return TICK_SECONDS
+
+    async def _shorten_monitors(self) -> None:
+        """The next slice of monitors: the newest pings stay, failures longer, and of a deleted one nothing."""
+        after = self._after_monitor_id
+        page = await self._ledger.read(lambda connection: monitor_rows.ids_page(connection, after, MONITORS_PER_TICK))
+        for monitor_id, status, pings, flips in page:
+            is_gone = status == MonitorStatus.DELETED
+            shorten = partial(
+                monitor_rows.shorten,
+                monitor_id=monitor_id,
+                pings_up_to=pings if is_gone else pings - PINGS_KEPT,
+                failures_up_to=pings if is_gone else pings - FAILURES_AMONG,
+                flips_up_to=flips if is_gone else flips - FLIPS_KEPT,
+                limit=RUNS_PER_TRANSACTION,
+            )
+            if not is_gone and pings <= PINGS_KEPT and flips <= FLIPS_KEPT:
+                continue
+            while await self._ledger.write(shorten) == RUNS_PER_TRANSACTION:
+                pass
+            if is_gone:
+                await self._ledger.write(partial(monitor_rows.remove, monitor_id=monitor_id))
+        self._after_monitor_id = page[-1][0] if len(page) == MONITORS_PER_TICK else ""
 
     async def _shorten(self, job_ids: list[str], now: Instant) -> None:
         by_age = now - self._days * DAY_MS
@@ -70,3 +104,4 @@ def _remove(connection: Connection, job_id: str, before: Instant) -> int:
 def _forget_small_things(connection: Connection, now: Instant) -> None:
     key_rows.forget_idempotent(connection, now - IDEMPOTENCY_MS)
     session_rows.delete_settled_before(connection, now - SESSIONS_MS)
+    monitor_rows.forget_outages(connection, now - OUTAGES_DAYS * DAY_MS)

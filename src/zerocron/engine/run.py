@@ -21,6 +21,7 @@ from zerocron.core.retry import RetryBudget
 from zerocron.core.sealing import Keyring
 from zerocron.engine.executor import Executor, Send
 from zerocron.engine.finisher import Finisher
+from zerocron.engine.heartbeat import Heartbeat
 from zerocron.engine.retention import Retention
 from zerocron.engine.scheduler import Scheduler
 from zerocron.engine.sessions import Session
@@ -167,12 +168,14 @@ class Engine:
             signing_keys=Signer(ledger=ledger, clock=clock, keyring=keyring or Keyring()).keys,
             allow_insecure_tls=allow_insecure_tls,
         )
+        self.heartbeat = Heartbeat(ledger=ledger, timetable=timetable, clock=clock)
         self.sweep = Sweep(
             ledger=ledger,
             timetable=timetable,
             clock=clock,
             session=self.session,
             executor=self.executor,
+            heartbeat=self.heartbeat,
             metrics=metrics,
         )
         self.scheduler = Scheduler(
@@ -181,6 +184,7 @@ class Engine:
             clock=clock,
             session=self.session,
             executor=self.executor,
+            heartbeat=self.heartbeat,
             metrics=metrics,
             stop_point=stop_point,
             early_ms=bounds.early_ms,

@@ -17,14 +17,24 @@ from sqlalchemy import Connection
 from zerocron.clock import Clock
 from zerocron.core.errors import TimetableAway, Unavailable, Unclear
 from zerocron.core.model import Instant, RunStatus
+from zerocron.core.monitor import JUDGED_AFTER_MS
 from zerocron.engine.executor import Executor
+from zerocron.engine.heartbeat import Heartbeat, is_monitor
 from zerocron.engine.sessions import Session
 from zerocron.engine.starting import SessionEnded, StartedBatch, StopPoint, start_batch
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger import jobs as job_rows
+from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger.database import Ledger
-from zerocron.storage.timetable.contract import CLAIM_LIMIT_MAX, Claim, Timetable, job_member, run_member
+from zerocron.storage.timetable.contract import (
+    CLAIM_LIMIT_MAX,
+    Claim,
+    Timetable,
+    job_member,
+    monitor_member,
+    run_member,
+)
 from zerocron.storage.timetable.horizon import put_near
 
 log = structlog.get_logger(__name__)
@@ -66,6 +76,7 @@ class Scheduler:
         clock: Clock,
         session: Session,
         executor: Executor,
+        heartbeat: Heartbeat,
         metrics: Metrics,
         stop_point: StopPoint,
         early_ms: int = 0,
@@ -76,6 +87,7 @@ class Scheduler:
         self._clock = clock
         self._session = session
         self._executor = executor
+        self._heartbeat = heartbeat
         self._metrics = metrics
         self._stop_point = stop_point
         self._early_ms = early_ms
@@ -98,7 +110,8 @@ class Scheduler:
         claim = await self._claim(limit, full_teams)
         if claim.members:
             self._stop_point("claimed")
-            started = await self._start(claim.members)
+            started = await self._look([member for member in claim.members if is_monitor(member)])
+            started += await self._start([member for member in claim.members if not is_monitor(member)])
             if self._works_from_the_ledger and not started:
                 return DIRECT_SECONDS
             return 0 if len(claim.members) >= FULL_BATCH else COMPANY_SECONDS
@@ -148,9 +161,14 @@ class Scheduler:
         def due(connection: Connection) -> dict[str, Instant]:
             jobs = job_rows.overdue(connection, before=now + 1, limit=DIRECT_CANDIDATES, without=full_teams)
             runs = run_rows.due(connection, until=now, limit=DIRECT_CANDIDATES, without=full_teams)
-            return {job_member(due.team_id, due.id): due.at for due in jobs} | {
-                run_member(due.team_id, due.id): due.at for due in runs
-            }
+            monitors = monitor_rows.overdue(
+                connection, before=now - JUDGED_AFTER_MS, limit=DIRECT_CANDIDATES, without=full_teams
+            )
+            return (
+                {job_member(due.team_id, due.id): due.at for due in jobs}
+                | {run_member(due.team_id, due.id): due.at for due in runs}
+                | {monitor_member(due.team_id, due.id): due.at for due in monitors}
+            )
 
         found = await self._ledger.read(due)
         members = [member for member in found if self._is_not_set_aside(member, now)]
@@ -160,8 +178,27 @@ class Scheduler:
         _, until = self._set_aside.get(member, (0, 0))
         return until <= now
 
+    async def _look(self, members: Sequence[str]) -> int:
+        """Judge monitors in one transaction, or one by one if that fails; how many flipped."""
+        if not members:
+            return 0
+        try:
+            return await self._heartbeat.look(members)
+        except Unavailable:
+            self._metrics.ledger_unavailable.inc()
+            await self._timetable.put(dict.fromkeys(members, self._clock.now()))
+            raise
+        except Exception:
+            if len(members) == 1:
+                await self._put_aside(members[0])
+                return 0
+            log.exception("batch_look_failed", members=len(members))
+            return sum([await self._look([member]) for member in members])
+
     async def _start(self, members: Sequence[str]) -> int:
         """Start them in one transaction, or one by one if that fails; how many runs were started or slots skipped."""
+        if not members:
+            return 0
         try:
             return await self._start_together(members)
         except Unavailable:

@@ -7,19 +7,24 @@ anew, slice by slice. It never decides about a run: an overdue member that is pu
 
 from __future__ import annotations
 
+from functools import partial
+
 import structlog
 from sqlalchemy import Connection
 
 from zerocron.clock import Clock
 from zerocron.core.errors import TimetableAway
 from zerocron.core.model import Due, Instant
+from zerocron.core.monitor import JUDGED_AFTER_MS
 from zerocron.engine.executor import Executor
+from zerocron.engine.heartbeat import Heartbeat
 from zerocron.engine.sessions import Session
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger import jobs as job_rows
+from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger.database import Ledger
-from zerocron.storage.timetable.contract import Timetable, job_member, run_member
+from zerocron.storage.timetable.contract import Timetable, job_member, monitor_member, run_member
 from zerocron.storage.timetable.horizon import HORIZON_MS
 
 log = structlog.get_logger(__name__)
@@ -45,6 +50,7 @@ class Sweep:
         clock: Clock,
         session: Session,
         executor: Executor,
+        heartbeat: Heartbeat,
         metrics: Metrics,
     ) -> None:
         self._ledger = ledger
@@ -52,6 +58,7 @@ class Sweep:
         self._clock = clock
         self._session = session
         self._executor = executor
+        self._heartbeat = heartbeat
         self._metrics = metrics
         self._loaded_at: Instant | None = None
         self._loaded_until: Instant | None = None
@@ -66,6 +73,7 @@ class Sweep:
             await self._session.settle_orphans(lambda: self._executor.in_hand)
             self._settled_at = now
         await self._measure_overdue(now)
+        await self._heartbeat.tick()
         try:
             await self._repair(now)
         except TimetableAway:
@@ -135,9 +143,20 @@ class Sweep:
                 break
             await self._timetable.restore(_job_members(page), now=now)
             after = (page[-1].at, page[-1].id)
+        await self._load_monitors((start, ""), until, now)
         runs = await self._ledger.read(lambda connection: run_rows.due(connection, until=until, limit=OVERDUE_MAX))
         await self._timetable.restore(_run_members(runs), now=now)
         self._loaded_at, self._loaded_until = now, until
+
+    async def _load_monitors(self, after: tuple[Instant, str], until: Instant, now: Instant) -> None:
+        """The deadlines that came into view."""
+        while True:
+            page = await self._ledger.read(partial(monitor_rows.due_page, after=after, until=until, limit=PAGE))
+            if not page:
+                return
+            members = {monitor_member(one.team_id, one.id): one.at + JUDGED_AFTER_MS for one in page}
+            await self._timetable.restore(members, now=now)
+            after = (page[-1].at, page[-1].id)
 
     async def _load_page(self, after: tuple[Instant, str], until: Instant) -> list[Due]:
         return await self._ledger.read(

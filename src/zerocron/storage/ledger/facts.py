@@ -19,3 +19,11 @@ def put(connection: Connection, name: str, value: str) -> None:
             insert_batch(connection.dialect.name, (facts.c.name, facts.c.value), ignore_existing=True),
             pack([[name, value]]),
         )
+
+
+def add(connection: Connection, name: str, value: str) -> None:
+    """Put a fact that is not there yet; one that is stays as it is, also if another node adds it at this moment."""
+    connection.execute(
+        insert_batch(connection.dialect.name, (facts.c.name, facts.c.value), ignore_existing=True),
+        pack([[name, value]]),
+    )

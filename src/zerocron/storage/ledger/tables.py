@@ -303,3 +303,5 @@ facts = Table(
     Column("value", Text, nullable=False),
     PrimaryKeyConstraint("name"),
 )
+
+from zerocron.storage.ledger import monitor_tables as _monitor_tables  # noqa: E402, F401 - they belong to the metadata

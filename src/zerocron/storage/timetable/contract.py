@@ -34,8 +34,8 @@ class Claim:
 
 
 class Timetable(Protocol):
-    """Members (`j:<team>:<job>`, `r:<team>:<run>`) and the instants at which they are due. All calls may run
-    concurrently."""
+    """Members (`j:<team>:<job>`, `r:<team>:<run>`, `m:<team>:<monitor>`) and the instants at which they are due. All
+    calls may run concurrently."""
 
     @property
     def earlier(self) -> asyncio.Event:
@@ -109,11 +109,15 @@ def run_member(team_id: str, run_id: str) -> str:
     return f"r:{team_id}:{run_id}"
 
 
+def monitor_member(team_id: str, monitor_id: str) -> str:
+    return f"m:{team_id}:{monitor_id}"
+
+
 def split_member(member: str) -> Member | None:
     """The parts of a member; None when it is none of ours."""
     kind, _, rest = member.partition(":")
     lane, colon, identity = rest.partition(":")
-    if kind not in ("j", "r") or not colon or not lane or not identity:
+    if kind not in ("j", "r", "m") or not colon or not lane or not identity:
         return None
     return Member(kind, lane, identity)
 

@@ -1,0 +1,448 @@
+"""The verbs on monitors: create, edit, pause, resume, rotate the token, delete; and what can be read of them.
+
+Owns the meaning of each verb. Each is one transaction that holds the monitor's row, so that a verb, a ping and the
+passing of time come one after the other; the timetable is told afterwards and may be told wrong.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from zerocron.actions.idempotency import Once
+from zerocron.actions.ping_tokens import TokenDirectory
+from zerocron.clock import Clock
+from zerocron.core.errors import Conflict, Invalid, NotFound, Unclear
+from zerocron.core.ids import new_id
+from zerocron.core.model import Instant, is_uuid
+from zerocron.core.monitor import (
+    GRACE_SECONDS,
+    JUDGED_AFTER_MS,
+    Day,
+    Expectation,
+    Flip,
+    FlipReason,
+    Health,
+    Monitor,
+    Verdict,
+    Watch,
+    advance,
+    judge,
+    pause,
+    resume,
+    uptime,
+)
+from zerocron.core.monitor_schedule import understand_expected
+from zerocron.core.phrases import Code as Language
+from zerocron.core.schedule import DayMatch, DstPolicy, Schedule
+from zerocron.core.understanding import Understood
+from zerocron.storage.ledger import monitors as monitor_rows
+from zerocron.storage.ledger.database import Ledger, Transaction
+from zerocron.storage.ledger.monitors import FlipRow, PingRow, Watched
+from zerocron.storage.timetable.contract import Timetable, monitor_member
+from zerocron.storage.timetable.horizon import put_near
+
+T = TypeVar("T")
+
+DAY_MS = 86_400_000
+PAUSE_MS_MAX = 366 * DAY_MS
+FLIPS_READ_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorSpec:
+    """Everything a user may write about a monitor. Types and sizes are checked before; meanings are checked here."""
+
+    name: str
+    schedule: str
+    timezone: str = "UTC"
+    grace_period_seconds: int = GRACE_SECONDS
+    max_duration_seconds: int | None = None
+    min_duration_seconds: int | None = None
+    post_only: bool = False
+    resume_on_ping: bool = True
+    tags: tuple[str, ...] = ()
+    dst: DstPolicy = "run_once"
+    day_match: DayMatch = "either"
+    language: Language | None = None
+    """Of the schedule as typed; None: whichever understands it."""
+
+    @classmethod
+    def of(cls, monitor: Monitor) -> MonitorSpec:
+        """The specification a monitor has now, for an edit to start from."""
+        expectation = monitor.expectation
+        return cls(
+            name=monitor.name,
+            schedule=monitor.schedule_text,
+            timezone=expectation.schedule.timezone,
+            grace_period_seconds=expectation.grace_ms // 1000,
+            max_duration_seconds=_seconds(expectation.max_run_ms),
+            min_duration_seconds=_seconds(expectation.min_run_ms),
+            post_only=monitor.post_only,
+            resume_on_ping=expectation.resume_on_ping,
+            tags=monitor.tags,
+            dst=expectation.schedule.dst,
+            day_match=expectation.schedule.day_match,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A monitor as it stands at this moment, and its token for whoever owns it."""
+
+    monitor: Monitor
+    verdict: Verdict
+    token: str
+
+
+class Monitors:
+    """Verbs on the monitors of a team. Another team's monitor is not there."""
+
+    def __init__(self, *, ledger: Ledger, timetable: Timetable, clock: Clock, tokens: TokenDirectory) -> None:
+        self._ledger = ledger
+        self._timetable = timetable
+        self._clock = clock
+        self._tokens = tokens
+
+    async def create(self, team_id: str, spec: MonitorSpec, idempotency_key: str | None = None) -> tuple[Seen, bool]:
+        """The new monitor and True; or the one this idempotency key made before and False.
+
+        Raises Invalid, Conflict.
+        """
+        now = self._clock.now()
+        once = Once.of(team_id, "monitors.create", idempotency_key, dataclasses.asdict(spec))
+        try:
+            monitor = self._build(team_id, spec, now)
+        except Invalid:
+            # An instant that was to come when the monitor was made may be past when the request is repeated.
+            earlier = await self._ledger.read(once.earlier)
+            if earlier is None:
+                raise
+            return await self.get(team_id, earlier), False
+
+        def transaction(connection: Connection) -> tuple[Monitor, bool]:
+            earlier = once.claim(connection, monitor.id, now)
+            if earlier is not None:
+                return _still_there(monitor_rows.get(connection, team_id, earlier)), False
+            monitor_rows.insert(connection, monitor)
+            return monitor, True
+
+        def look_up(connection: Connection) -> tuple[Monitor, bool] | None:
+            found = monitor_rows.get(connection, team_id, monitor.id)
+            return None if found is None else (found, True)
+
+        made, is_new = await self._write(transaction, look_up)
+        self._tokens.learn([(made.id, made.token_hash, True)])
+        return self._seen(made), is_new
+
+    async def get(self, team_id: str, monitor_id: str) -> Seen:
+        """Raises NotFound."""
+        now = self._clock.now()
+
+        def transaction(connection: Connection) -> tuple[Monitor, Verdict]:
+            monitor = _existing(connection, team_id, monitor_id, lock=False)
+            return monitor, _verdicts(connection, [monitor], now)[0]
+
+        monitor, verdict = await self._ledger.read(transaction)
+        return Seen(monitor, verdict, self._token(monitor))
+
+    async def page(
+        self,
+        team_id: str,
+        *,
+        status: str | None = None,
+        health: str | None = None,
+        tag: str | None = None,
+        text: str | None = None,
+        before: tuple[Instant, str] | None = None,
+        limit: int = 50,
+    ) -> list[Seen]:
+        """Newest first."""
+        now = self._clock.now()
+
+        def transaction(connection: Connection) -> list[tuple[Monitor, Verdict]]:
+            found = monitor_rows.page(
+                connection, team_id, status=status, health=health, tag=tag, text=text, before=before, limit=limit
+            )
+            return list(zip(found, _verdicts(connection, found, now), strict=True))
+
+        return [
+            Seen(monitor, verdict, self._token(monitor)) for monitor, verdict in await self._ledger.read(transaction)
+        ]
+
+    async def edit(self, team_id: str, monitor_id: str, change: Callable[[MonitorSpec], MonitorSpec]) -> Seen:
+        """Apply a change to the monitor as it is, and judge it anew. Raises NotFound, Invalid."""
+        now = self._clock.now()
+
+        def changed(connection: Connection, monitor: Monitor) -> tuple[Monitor, list[Flip]]:
+            before = MonitorSpec.of(monitor)
+            spec = change(before)
+            if spec == before:
+                return monitor, []
+            edited = _rebuilt(monitor, spec, before, now)
+            outages = monitor_rows.known_outages(connection, _begun(monitor.watch, now), now)
+            return edited, advance(edited.expectation, edited.watch, now, outages, because=FlipReason.EDITED)
+
+        return await self._change(team_id, monitor_id, changed, now)
+
+    async def pause(self, team_id: str, monitor_id: str, until: Instant | None = None) -> Seen:
+        """Judge it no more, until an instant if one is given. Raises NotFound, Invalid."""
+        now = self._clock.now()
+        if until is not None and not now < until <= now + PAUSE_MS_MAX:
+            raise Invalid("Give an instant that is still to come, within a year.", field="until")
+        return await self._change(
+            team_id, monitor_id, lambda _connection, monitor: (monitor, pause(monitor.watch, now, until)), now
+        )
+
+    async def resume(self, team_id: str, monitor_id: str) -> Seen:
+        """Judge it again, from now on. Raises NotFound."""
+        now = self._clock.now()
+        return await self._change(
+            team_id,
+            monitor_id,
+            lambda _connection, monitor: (monitor, resume(monitor.expectation, monitor.watch, now)),
+            now,
+        )
+
+    async def rotate_token(self, team_id: str, monitor_id: str) -> Seen:
+        """A new token; the one before opens nothing any more (on other nodes within seconds). Raises NotFound."""
+        now = self._clock.now()
+        token = self._tokens.keeper.new()
+
+        def changed(_connection: Connection, monitor: Monitor) -> tuple[Monitor, list[Flip]]:
+            keeper = self._tokens.keeper
+            rotated = dataclasses.replace(
+                monitor,
+                token_hash=keeper.digest(token),
+                token_sealed=keeper.seal(token, monitor.id),
+                token_changed_at=now,
+            )
+            return rotated, []
+
+        seen = await self._change(team_id, monitor_id, changed, now, always=True)
+        self._tokens.learn([(seen.monitor.id, seen.monitor.token_hash, True)])
+        return seen
+
+    async def delete(self, team_id: str, monitor_id: str) -> None:
+        """Remove the monitor and its token. Raises NotFound."""
+        now = self._clock.now()
+        if not is_uuid(monitor_id) or not await self._ledger.write(
+            lambda connection: monitor_rows.delete(connection, team_id, monitor_id, now)
+        ):
+            raise NotFound("There is no such monitor.")
+        self._tokens.learn([(monitor_id, "", False)])
+        await self._timetable.drop([monitor_member(team_id, monitor_id)])
+
+    async def pings(
+        self, team_id: str, monitor_id: str, *, kind: str | None = None, before: int | None = None, limit: int = 50
+    ) -> list[PingRow]:
+        """Newest first. Raises NotFound."""
+
+        def transaction(connection: Connection) -> list[PingRow]:
+            _existing(connection, team_id, monitor_id, lock=False)
+            return monitor_rows.pings_page(connection, monitor_id, kind=kind, before=before, limit=limit)
+
+        return await self._ledger.read(transaction)
+
+    async def flips(
+        self, team_id: str, monitor_id: str, *, before: int | None = None, limit: int = 50
+    ) -> list[FlipRow]:
+        """Newest first. Raises NotFound."""
+
+        def transaction(connection: Connection) -> list[FlipRow]:
+            _existing(connection, team_id, monitor_id, lock=False)
+            return monitor_rows.flips_page(connection, monitor_id, before=before, limit=limit)
+
+        return await self._ledger.read(transaction)
+
+    async def uptime(self, team_id: str, monitor_id: str, *, days: int) -> list[Day]:
+        """The last `days` days by the monitor's clocks, oldest first; none before it was made. Raises NotFound."""
+        now = self._clock.now()
+
+        def transaction(connection: Connection) -> list[Day]:
+            monitor = _existing(connection, team_id, monitor_id, lock=False)
+            start = max(monitor.created_at, now - (days - 1) * DAY_MS)
+            shown, changes = monitor_rows.shown_since(connection, monitor_id, start, FLIPS_READ_MAX)
+            zone = monitor.expectation.schedule.timezone
+            return uptime(changes, shown or Health.NEW, start=start, now=now, timezone=zone)
+
+        return await self._ledger.read(transaction)
+
+    async def _change(
+        self,
+        team_id: str,
+        monitor_id: str,
+        change: Callable[[Connection, Monitor], tuple[Monitor, list[Flip]]],
+        now: Instant,
+        *,
+        always: bool = False,
+    ) -> Seen:
+        """Change a monitor that is held, with the flips this brings; `always` saves it even if it looks the same."""
+
+        def transaction(connection: Connection) -> Monitor:
+            monitor = _existing(connection, team_id, monitor_id)
+            was = dataclasses.replace(monitor, watch=dataclasses.replace(monitor.watch))
+            changed, flips = change(connection, monitor)
+            if changed == was and not flips and not always:
+                return changed
+            numbered = _watched(changed)
+            rows = [monitor_rows.flip_row(numbered, flip, now) for flip in flips]
+            saved = dataclasses.replace(changed, version=was.version + 1, flips=numbered.flips, updated_at=now)
+            if not monitor_rows.update_definition(connection, saved, seen_version=was.version):
+                raise Conflict("Somebody else changed the monitor at the same moment. Look at it again.")
+            if rows:
+                monitor_rows.insert_flips(connection, rows)
+            return saved
+
+        monitor = await self._ledger.write(transaction)
+        await self._point_at(monitor)
+        return await self.get(team_id, monitor.id)
+
+    async def _write(self, transaction: Transaction[T], look_up: Transaction[T | None]) -> T:
+        """Make a thing; when the answer to the commit is lost, see whether it is there. Raises Unclear if it is not."""
+        try:
+            return await self._ledger.write(transaction)
+        except Unclear:
+            made = await self._ledger.read(look_up)
+            if made is None:
+                raise
+            return made
+
+    async def _point_at(self, monitor: Monitor) -> None:
+        member = monitor_member(monitor.team_id, monitor.id)
+        deadline = monitor.watch.deadline_at
+        if deadline is None:
+            await self._timetable.drop([member])
+        else:
+            await put_near(self._timetable, {member: deadline + JUDGED_AFTER_MS}, self._clock.now())
+
+    def _build(self, team_id: str, spec: MonitorSpec, now: Instant) -> Monitor:
+        understood = _understand(spec, now)
+        _check_durations(spec)
+        monitor_id = new_id(now)
+        token = self._tokens.keeper.new()
+        return Monitor(
+            id=monitor_id,
+            team_id=team_id,
+            version=1,
+            name=spec.name,
+            schedule_text=spec.schedule,
+            expectation=_expectation(spec, understood.schedule),
+            post_only=spec.post_only,
+            notify={},
+            tags=spec.tags,
+            warnings=understood.warnings,
+            language=spec.language or understood.language or "en",
+            token_hash=self._tokens.keeper.digest(token),
+            token_sealed=self._tokens.keeper.seal(token, monitor_id),
+            token_changed_at=now,
+            watch=Watch(created_at=now, since=now),
+            pings=0,
+            flips=0,
+            created_at=now,
+            updated_at=now,
+        )
+
+    def _seen(self, monitor: Monitor) -> Seen:
+        return Seen(monitor, judge(monitor.expectation, monitor.watch, self._clock.now()), self._token(monitor))
+
+    def _token(self, monitor: Monitor) -> str:
+        return self._tokens.keeper.unseal(monitor.token_sealed, monitor.id)
+
+
+def _existing(connection: Connection, team_id: str, monitor_id: str, *, lock: bool = True) -> Monitor:
+    monitor = monitor_rows.get(connection, team_id, monitor_id, lock=lock) if is_uuid(monitor_id) else None
+    if monitor is None:
+        raise NotFound("There is no such monitor.")
+    return monitor
+
+
+def _still_there(found: Monitor | None) -> Monitor:
+    if found is None:
+        raise Conflict("The monitor that this Idempotency-Key made is gone. Use a new key to make another.")
+    return found
+
+
+def _verdicts(connection: Connection, monitors: list[Monitor], now: Instant) -> list[Verdict]:
+    since = min((_begun(monitor.watch, now) for monitor in monitors), default=now)
+    outages = monitor_rows.known_outages(connection, since, now)
+    return [judge(monitor.expectation, monitor.watch, now, outages) for monitor in monitors]
+
+
+def _begun(watch: Watch, now: Instant) -> Instant:
+    """Outages before this cannot matter to it."""
+    return min([watch.anchor or now, *(run.started_at for run in watch.runs.values())])
+
+
+def _watched(monitor: Monitor) -> Watched:
+    return Watched(
+        monitor.id,
+        monitor.team_id,
+        monitor.post_only,
+        monitor.pings,
+        monitor.flips,
+        monitor.expectation,
+        monitor.watch,
+    )
+
+
+def _rebuilt(monitor: Monitor, spec: MonitorSpec, before: MonitorSpec, now: Instant) -> Monitor:
+    """The monitor with a new specification; its schedule is read anew only if that was changed."""
+    _check_durations(spec)
+    watch = dataclasses.replace(monitor.watch, runs=dict(monitor.watch.runs))
+    made = dataclasses.replace(
+        monitor, name=spec.name, post_only=spec.post_only, tags=spec.tags, schedule_text=spec.schedule, watch=watch
+    )
+    if _schedule_of(spec) == _schedule_of(before):
+        expectation = _expectation(spec, monitor.expectation.schedule)
+        return dataclasses.replace(made, expectation=expectation, language=spec.language or monitor.language)
+    understood = _understand(spec, now)
+    return dataclasses.replace(
+        made,
+        expectation=_expectation(spec, understood.schedule),
+        warnings=understood.warnings,
+        language=spec.language or understood.language or "en",
+    )
+
+
+def _schedule_of(spec: MonitorSpec) -> tuple[str, str, str, str]:
+    return spec.schedule, spec.timezone, spec.dst, spec.day_match
+
+
+def _understand(spec: MonitorSpec, now: Instant) -> Understood:
+    """Raises Invalid, also for a schedule that names nothing to come."""
+    understood = understand_expected(
+        spec.schedule,
+        timezone=spec.timezone,
+        now=now,
+        language=spec.language,
+        dst=spec.dst,
+        day_match=spec.day_match,
+    )
+    if understood.schedule.next_after(now) is None:
+        raise Invalid("This schedule has no slot left.", field="schedule")
+    return understood
+
+
+def _expectation(spec: MonitorSpec, schedule: Schedule) -> Expectation:
+    return Expectation(
+        schedule=schedule,
+        grace_ms=spec.grace_period_seconds * 1000,
+        max_run_ms=None if spec.max_duration_seconds is None else spec.max_duration_seconds * 1000,
+        min_run_ms=None if spec.min_duration_seconds is None else spec.min_duration_seconds * 1000,
+        resume_on_ping=spec.resume_on_ping,
+    )
+
+
+def _check_durations(spec: MonitorSpec) -> None:
+    least, most = spec.min_duration_seconds, spec.max_duration_seconds
+    if least is not None and most is not None and least > most:
+        raise Invalid("It is longer than max_duration_seconds.", field="min_duration_seconds")
+
+
+def _seconds(milliseconds: int | None) -> int | None:
+    return None if milliseconds is None else milliseconds // 1000

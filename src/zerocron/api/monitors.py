@@ -1,0 +1,290 @@
+"""/v1/monitors: the monitors of a team. Pings themselves come by `zerocron.api.pings`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any, Literal, cast
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from zerocron.actions.monitors import MonitorSpec, Seen
+from zerocron.api.fields import Cursor, Limit, instant, maybe_instant, read_cursor, write_cursor
+from zerocron.api.job_models import LanguageCode
+from zerocron.api.jobs import note_replay
+from zerocron.api.monitor_models import (
+    DayOut,
+    FlipOut,
+    FlipPage,
+    MonitorChange,
+    MonitorIn,
+    MonitorOut,
+    MonitorPage,
+    PauseIn,
+    PingOut,
+    PingPage,
+    UptimeOut,
+)
+from zerocron.api.services import OnceKey, Services, Use, Who
+from zerocron.core.errors import Invalid
+from zerocron.core.instants import from_rfc3339
+from zerocron.core.monitor import FLIP_REASON_TEXTS, PAUSED, Day, FlipReason, Health, PingKind
+from zerocron.core.monitor_schedule import describe_expected
+from zerocron.storage.ledger.monitors import FlipRow, PingRow
+
+router = APIRouter(prefix="/v1/monitors", tags=["monitors"])
+
+MonitorId = Annotated[str, Path(description="The monitor's `id`.")]
+StatusIn = Literal["active", "paused"]
+HealthIn = Literal["new", "up", "down"]
+_KEY_REUSED = "The `Idempotency-Key` was used for another request, or what it made is gone."
+_CHANGED_MEANWHILE = "Somebody else changed the monitor at the same moment."
+
+
+@router.post("", status_code=201, response_model=MonitorOut, responses={409: {"description": _KEY_REUSED}})
+async def create_monitor(
+    given: MonitorIn, who: Who, services: Use, request: Request, response: Response, key: OnceKey = None
+) -> MonitorOut:
+    """Create a monitor. It waits for its first ping, however long that takes, and then for each expected one."""
+    seen, is_new = await services.monitors.create(who.team_id, _spec(given), key)
+    response.headers["Location"] = f"/v1/monitors/{seen.monitor.id}"
+    note_replay(response, is_new=is_new)
+    return _out(seen, request, services)
+
+
+@router.get("", response_model=MonitorPage)
+async def list_monitors(
+    who: Who,
+    services: Use,
+    request: Request,
+    status: Annotated[StatusIn | None, Query(description="Only monitors of this status.")] = None,
+    health: Annotated[
+        HealthIn | None, Query(description="Only active monitors of this health; `up` has the late ones, too.")
+    ] = None,
+    tag: Annotated[str | None, Query(max_length=50, description="Only monitors with this tag.")] = None,
+    q: Annotated[str | None, Query(max_length=200, description="Only monitors with this in their name.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> MonitorPage:
+    """Monitors, newest first."""
+    found = await services.monitors.page(
+        who.team_id,
+        status=status,
+        health=health,
+        tag=tag,
+        text=q,
+        before=read_cursor(cursor, int, str),
+        limit=limit + 1,
+    )
+    last = found[limit - 1].monitor if len(found) > limit else None
+    more = None if last is None else write_cursor(last.created_at, last.id)
+    return MonitorPage(items=[_out(seen, request, services) for seen in found[:limit]], next_cursor=more)
+
+
+@router.get("/{monitor_id}", response_model=MonitorOut)
+async def show_monitor(monitor_id: MonitorId, who: Who, services: Use, request: Request) -> MonitorOut:
+    """One monitor: what was written, and where it stands."""
+    return _out(await services.monitors.get(who.team_id, monitor_id), request, services)
+
+
+@router.patch("/{monitor_id}", response_model=MonitorOut, responses={409: {"description": _CHANGED_MEANWHILE}})
+async def edit_monitor(
+    monitor_id: MonitorId, change: MonitorChange, who: Who, services: Use, request: Request
+) -> MonitorOut:
+    """Change a monitor. Fields left out stay as they are; its health is judged anew, by the same pings."""
+    seen = await services.monitors.edit(who.team_id, monitor_id, lambda spec: _changed(spec, change))
+    return _out(seen, request, services)
+
+
+@router.delete("/{monitor_id}", status_code=204)
+async def delete_monitor(monitor_id: MonitorId, who: Who, services: Use) -> None:
+    """Delete a monitor with its pings and flips. Its token opens nothing any more."""
+    await services.monitors.delete(who.team_id, monitor_id)
+
+
+@router.post("/{monitor_id}/pause", response_model=MonitorOut, responses={409: {"description": _CHANGED_MEANWHILE}})
+async def pause_monitor(
+    monitor_id: MonitorId, who: Who, services: Use, request: Request, given: PauseIn | None = None
+) -> MonitorOut:
+    """Judge a monitor no more, for good or until an instant. Pings are still taken and kept.
+
+    Pausing twice is no error.
+    """
+    until = None if given is None or given.until is None else _instant(given.until)
+    return _out(await services.monitors.pause(who.team_id, monitor_id, until), request, services)
+
+
+@router.post("/{monitor_id}/resume", response_model=MonitorOut, responses={409: {"description": _CHANGED_MEANWHILE}})
+async def resume_monitor(monitor_id: MonitorId, who: Who, services: Use, request: Request) -> MonitorOut:
+    """Judge a monitor again, from now on. What did not come while it was paused does not count.
+
+    Resuming twice is no error.
+    """
+    return _out(await services.monitors.resume(who.team_id, monitor_id), request, services)
+
+
+@router.post(
+    "/{monitor_id}/rotate-token", response_model=MonitorOut, responses={409: {"description": _CHANGED_MEANWHILE}}
+)
+async def rotate_monitor_token(monitor_id: MonitorId, who: Who, services: Use, request: Request) -> MonitorOut:
+    """Give a monitor a new token. The one before opens nothing any more; on other nodes within seconds."""
+    return _out(await services.monitors.rotate_token(who.team_id, monitor_id), request, services)
+
+
+@router.get("/{monitor_id}/pings", response_model=PingPage)
+async def list_pings(
+    monitor_id: MonitorId,
+    who: Who,
+    services: Use,
+    kind: Annotated[PingKind | None, Query(description="Only pings of this kind.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> PingPage:
+    """Pings, newest first: the last 1,000, and failures for longer."""
+    before = read_cursor(cursor, int)
+    found = await services.monitors.pings(
+        who.team_id, monitor_id, kind=kind, before=before[0] if before else None, limit=limit + 1
+    )
+    more = write_cursor(found[limit - 1].number) if len(found) > limit else None
+    return PingPage(items=[_ping_out(ping) for ping in found[:limit]], next_cursor=more)
+
+
+@router.get("/{monitor_id}/flips", response_model=FlipPage)
+async def list_flips(
+    monitor_id: MonitorId, who: Who, services: Use, limit: Limit = 50, cursor: Cursor = None
+) -> FlipPage:
+    """Changes of what the monitor showed, newest first: each with the instant it was so, not when it was noticed."""
+    before = read_cursor(cursor, int)
+    found = await services.monitors.flips(
+        who.team_id, monitor_id, before=before[0] if before else None, limit=limit + 1
+    )
+    more = write_cursor(found[limit - 1].number) if len(found) > limit else None
+    return FlipPage(items=[_flip_out(flip) for flip in found[:limit]], next_cursor=more)
+
+
+@router.get("/{monitor_id}/uptime", response_model=UptimeOut)
+async def show_uptime(
+    monitor_id: MonitorId,
+    who: Who,
+    services: Use,
+    days: Annotated[int, Query(ge=1, le=366, description="How many days, today included.")] = 30,
+) -> UptimeOut:
+    """How long the monitor was up and down, day by day."""
+    seen = await services.monitors.get(who.team_id, monitor_id)
+    found = await services.monitors.uptime(who.team_id, monitor_id, days=days)
+    return UptimeOut(timezone=seen.monitor.expectation.schedule.timezone, items=[_day_out(day) for day in found])
+
+
+def _out(seen: Seen, request: Request, services: Services) -> MonitorOut:
+    monitor, verdict = seen.monitor, seen.verdict
+    expectation, watch = monitor.expectation, monitor.watch
+    schedule = expectation.schedule
+    is_paused = watch.status == PAUSED
+    is_late = verdict.health == Health.LATE and not is_paused
+    reason = None if watch.reason is None else FlipReason(watch.reason)
+    base = services.base_url or str(request.base_url).rstrip("/")
+    return MonitorOut(
+        id=monitor.id,
+        version=monitor.version,
+        name=monitor.name,
+        status="paused" if is_paused else "active",
+        health="late" if is_late else cast(HealthIn, str(watch.health)),
+        health_since=instant(watch.since if not is_late or verdict.at is None else verdict.at),
+        reason=reason,
+        explanation=None if reason is None else FLIP_REASON_TEXTS[reason],
+        schedule=monitor.schedule_text,
+        schedule_kind=schedule.kind,
+        schedule_cron=schedule.cron,
+        description=describe_expected(schedule, monitor.language),
+        timezone=schedule.timezone,
+        language=cast(LanguageCode, monitor.language),
+        dst=schedule.dst,
+        day_match=schedule.day_match,
+        grace_period_seconds=expectation.grace_ms // 1000,
+        max_duration_seconds=_seconds(expectation.max_run_ms),
+        min_duration_seconds=_seconds(expectation.min_run_ms),
+        post_only=monitor.post_only,
+        resume_on_ping=expectation.resume_on_ping,
+        notify=monitor.notify,
+        tags=list(monitor.tags),
+        expected_at=None if is_paused else maybe_instant(verdict.expected_at),
+        down_at=None if is_paused or watch.health == Health.DOWN else maybe_instant(verdict.down_at),
+        last_ping_at=maybe_instant(watch.last_ping_at),
+        last_ping_kind=None if watch.last_ping_kind is None else PingKind(watch.last_ping_kind),
+        running=len(watch.runs),
+        paused_until=maybe_instant(watch.resume_at) if is_paused else None,
+        ping_token=seen.token,
+        ping_url=f"{base}/v1/ping/{seen.token}",
+        pings=monitor.pings,
+        warnings=list(monitor.warnings),
+        created_at=instant(monitor.created_at),
+        updated_at=instant(monitor.updated_at),
+    )
+
+
+def _ping_out(ping: PingRow) -> PingOut:
+    return PingOut(
+        number=ping.number,
+        kind=PingKind(ping.kind),
+        received_at=instant(ping.received_at),
+        rid=ping.rid,
+        exit_code=ping.exit_code,
+        duration_ms=ping.duration_ms,
+        method=ping.method,
+        source=ping.source,
+        user_agent=ping.user_agent,
+        body=ping.body,
+        body_bytes=ping.body_bytes,
+    )
+
+
+def _flip_out(flip: FlipRow) -> FlipOut:
+    reason, details = FlipReason(flip.reason), flip.details
+    return FlipOut(
+        id=flip.id,
+        at=instant(flip.at),
+        noticed_at=instant(flip.noticed_at),
+        before=cast(Any, flip.before),
+        after=cast(Any, flip.after),
+        reason=reason,
+        explanation=FLIP_REASON_TEXTS[reason],
+        expected_at=maybe_instant(details.get("expected_at")),
+        last_ping_at=maybe_instant(details.get("last_ping_at")),
+        exit_code=details.get("exit_code"),
+        missed=details.get("missed", 0),
+        lasted_ms=flip.at - details.get("previous_since", flip.at),
+    )
+
+
+def _day_out(day: Day) -> DayOut:
+    judged = day.up_ms + day.down_ms
+    return DayOut(
+        date=day.date,
+        up_seconds=day.up_ms / 1000,
+        down_seconds=day.down_ms / 1000,
+        downs=day.downs,
+        uptime=round(day.up_ms / judged, 6) if judged else None,
+    )
+
+
+def _spec(given: MonitorIn) -> MonitorSpec:
+    fields = {name: getattr(given, name) for name in MonitorIn.model_fields if name not in ("notify", "tags")}
+    return MonitorSpec(**fields, tags=tuple(dict.fromkeys(given.tags)))
+
+
+def _changed(spec: MonitorSpec, change: MonitorChange) -> MonitorSpec:
+    """The specification with the given fields replaced."""
+    given = {name: getattr(change, name) for name in change.model_fields_set if name != "notify"}
+    if "tags" in given:
+        given["tags"] = tuple(dict.fromkeys(given["tags"]))
+    return dataclasses.replace(spec, **given)
+
+
+def _instant(text: str) -> int:
+    try:
+        return from_rfc3339(text)
+    except (ValueError, OverflowError):
+        raise Invalid("Give an instant with its offset, such as 2027-01-02T09:00:00Z.", field="until") from None
+
+
+def _seconds(milliseconds: int | None) -> int | None:
+    return None if milliseconds is None else milliseconds // 1000

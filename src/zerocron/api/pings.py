@@ -1,0 +1,162 @@
+"""/v1/ping/...: where people's own jobs report. No API key: the token in the address is all there is.
+
+Owns the form of a ping's address and of its answers, which are one short word. Stands before the router, the models and
+everything else, because a ping may come thousands of times a second. The body is kept as it is, never parsed and never
+decompressed. Must never tell whether a monitor is paused, what it is called or whose it is, and never log a token.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import parse_qsl
+from uuid import UUID, uuid4
+
+import structlog
+from starlette.types import Receive, Scope, Send
+
+from zerocron.actions.ping_tokens import TOKEN
+from zerocron.actions.pings import BODY_BYTES_MAX, Arrival, Pings, Taken, kind_of
+from zerocron.core.errors import Unavailable
+from zerocron.core.monitor import Ping
+
+log = structlog.get_logger(__name__)
+
+PATH = "/v1/ping/"
+METHODS = ("GET", "HEAD", "POST")
+READ_BYTES_MAX = 4_000_000
+"""A longer body than is kept is read to its end and let go, so that its sender is not cut off; up to this size."""
+
+_RETRY_AFTER_SECONDS = b"5"
+_USER_AGENT_CHARACTERS_MAX = 200
+_ADDRESS = re.compile(r"/v1/ping/([^/]*)(?:/([^/]*))?")
+_ANSWERS = {
+    200: b"OK\n",
+    400: b"bad request\n",
+    404: b"not found\n",
+    405: b"method not allowed\n",
+    413: b"too large\n",
+    429: b"too many pings\n",
+    500: b"failed\n",
+    503: b"not now\n",
+}
+_STATUS = {Taken.KEPT: 200, Taken.UNKNOWN: 404, Taken.NEEDS_POST: 405, Taken.TOO_MANY: 429}
+
+
+class PingPath:
+    """The ASGI application of pings."""
+
+    def __init__(self, pings: Pings, headers: Iterable[tuple[str, str]]) -> None:
+        self._pings = pings
+        common = [(name.lower().encode(), value.encode()) for name, value in headers]
+        common = [pair for pair in common if pair[0] != b"cross-origin-resource-policy"]
+        # A page of another site may report what it did; there is nothing to read here that it does not know.
+        common += [(b"content-type", b"text/plain; charset=utf-8"), (b"access-control-allow-origin", b"*")]
+        self._starts = {
+            status: {
+                "type": "http.response.start",
+                "status": status,
+                "headers": [*common, (b"content-length", str(len(body)).encode()), *_extra(status)],
+            }
+            for status, body in _ANSWERS.items()
+        }
+        self._bodies = {status: {"type": "http.response.body", "body": body} for status, body in _ANSWERS.items()}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            status = await self._status(scope, receive)
+        except Unavailable as error:
+            log.warning("ping_not_taken", reason=error.message)
+            status = 503
+        except Exception:
+            log.exception("ping_failed", error_id=str(uuid4()))
+            status = 500
+        if status is None:
+            return  # the sender has gone
+        await send(self._starts[status])
+        await send(self._bodies[status] if scope["method"] != "HEAD" else _NO_BODY)
+
+    async def _status(self, scope: Scope, receive: Receive) -> int | None:
+        method = scope["method"]
+        if method not in METHODS:
+            return 405
+        match = _ADDRESS.fullmatch(scope["path"])
+        if match is None:
+            return 404
+        token, word = match.groups()
+        if TOKEN.fullmatch(token) is None or word == "":
+            return 404
+        kind = kind_of(word or "")
+        if kind is None:
+            return 400 if (word or "").isdecimal() else 404
+        rid, is_good = _rid(scope["query_string"])
+        if not is_good:
+            return 400
+        at = self._pings.clock.now()
+        body, size = b"", 0
+        if method == "POST":
+            read = await _read(receive)
+            if read is None:
+                return None
+            body, size = read
+            if size > READ_BYTES_MAX:
+                return 413
+        client = scope.get("client")
+        arrival = Arrival(
+            Ping(kind[0], at, rid, kind[1]),
+            method,
+            str(client[0])[:64] if client else "",
+            _user_agent(scope),
+            body,
+            size,
+        )
+        return _STATUS[await self._pings.take(token, arrival)]
+
+
+_NO_BODY = {"type": "http.response.body", "body": b""}
+
+
+def _extra(status: int) -> list[tuple[bytes, bytes]]:
+    if status == 405:
+        return [(b"allow", b"GET, HEAD, POST")]
+    if status == 429:
+        return [(b"retry-after", b"1")]
+    return [(b"retry-after", _RETRY_AFTER_SECONDS)] if status == 503 else []
+
+
+def _rid(query: bytes) -> tuple[str | None, bool]:
+    """(the run's id, whether the query is good). Other parameters mean nothing here and are let pass."""
+    if not query:
+        return None, True
+    given = [value for name, value in parse_qsl(query.decode("latin-1"), keep_blank_values=True) if name == "rid"]
+    if not given:
+        return None, True
+    try:
+        return str(UUID(given[0])), len(given) == 1 and len(given[0]) == 36
+    except ValueError:
+        return None, False
+
+
+def _user_agent(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name == b"user-agent":
+            text: str = value.decode("latin-1")[:_USER_AGENT_CHARACTERS_MAX].replace("\0", "")
+            return text
+    return ""
+
+
+async def _read(receive: Receive) -> tuple[bytes, int] | None:
+    """(the beginning of the body, how long it is); None when the sender went away."""
+    parts: list[bytes] = []
+    kept = size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        part: bytes = message.get("body", b"")
+        size += len(part)
+        if kept < BODY_BYTES_MAX and part:
+            parts.append(part[: BODY_BYTES_MAX - kept])
+            kept += len(parts[-1])
+        if not message.get("more_body", False) or size > READ_BYTES_MAX:
+            return b"".join(parts), size

@@ -1,0 +1,620 @@
+"""Monitors in the ledger, with their pings, their flips, and the outages in which no ping could be taken.
+
+Owns every query on those tables. The row of a monitor is the lock of its pings and flips, which it numbers. Must never
+decide anything: `core.monitor` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import orjson
+from sqlalchemy import Column, Connection, Integer, Select, and_, func, or_, select, true, tuple_, update
+from sqlalchemy.sql import Insert, Update
+
+from zerocron.core.model import Due, Instant
+from zerocron.core.monitor import (
+    Expectation,
+    Flip,
+    Health,
+    Monitor,
+    MonitorStatus,
+    OpenRun,
+    Outage,
+    Watch,
+    outages_with_gap,
+)
+from zerocron.core.schedule import Schedule
+from zerocron.storage.ledger import facts
+from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, lock_rows, pack, packed
+from zerocron.storage.ledger.monitor_tables import flips, monitors, outages, pings
+
+
+@dataclass(frozen=True, slots=True)
+class PingRow:
+    """A ping as it is kept. `body_bytes` is how much was sent, of which `body` may be the beginning."""
+
+    monitor_id: str
+    number: int
+    team_id: str
+    kind: str
+    received_at: Instant
+    rid: str | None
+    exit_code: int | None
+    duration_ms: int | None
+    method: str
+    source: str
+    user_agent: str
+    body: str | None
+    body_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlipRow:
+    """A flip as it is kept; `noticed_at` is when it was found out."""
+
+    monitor_id: str
+    number: int
+    team_id: str
+    at: Instant
+    noticed_at: Instant
+    before: str
+    after: str
+    reason: str
+    details: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        """Names the event for whoever is told about it, however often."""
+        return f"{self.monitor_id}.{self.number}"
+
+
+_SCHEDULE: tuple[Column[Any], ...] = (
+    monitors.c.schedule_kind,
+    monitors.c.schedule_cron,
+    monitors.c.schedule_every_ms,
+    monitors.c.schedule_at,
+    monitors.c.timezone,
+    monitors.c.schedule_dst,
+    monitors.c.schedule_day_match,
+)
+_RULE: tuple[Column[Any], ...] = (
+    monitors.c.grace_ms,
+    monitors.c.max_run_ms,
+    monitors.c.min_run_ms,
+    monitors.c.resume_on_ping,
+)
+_WATCH: tuple[Column[Any], ...] = (
+    monitors.c.status,
+    monitors.c.health,
+    monitors.c.since,
+    monitors.c.reason,
+    monitors.c.anchor,
+    monitors.c.failed_at,
+    monitors.c.result_at,
+    monitors.c.last_ping_at,
+    monitors.c.last_ping_kind,
+    monitors.c.runs,
+    monitors.c.ended_runs,
+    monitors.c.deadline_at,
+    monitors.c.resume_at,
+)
+_COUNTS: tuple[Column[Any], ...] = (monitors.c.pings, monitors.c.flips)
+_WATCHED: tuple[Column[Any], ...] = (
+    monitors.c.id,
+    monitors.c.team_id,
+    monitors.c.post_only,
+    monitors.c.created_at,
+    *_COUNTS,
+    *_SCHEDULE,
+    *_RULE,
+    *_WATCH,
+)
+_OWN: tuple[Column[Any], ...] = (
+    monitors.c.version,
+    monitors.c.name,
+    monitors.c.schedule,
+    monitors.c.notify,
+    monitors.c.tags,
+    monitors.c.warnings,
+    monitors.c.language,
+    monitors.c.token_hash,
+    monitors.c.token_sealed,
+    monitors.c.token_changed_at,
+    monitors.c.updated_at,
+)
+_N_SCHEDULE, _N_RULE, _N_WATCH = len(_SCHEDULE), len(_RULE), len(_WATCH)
+_ALL = (*_OWN, *_WATCHED)
+_PING: tuple[Column[Any], ...] = (
+    pings.c.monitor_id,
+    pings.c.number,
+    pings.c.team_id,
+    pings.c.kind,
+    pings.c.received_at,
+    pings.c.rid,
+    pings.c.exit_code,
+    pings.c.duration_ms,
+    pings.c.method,
+    pings.c.source,
+    pings.c.user_agent,
+    pings.c.body,
+    pings.c.body_bytes,
+)
+_FLIP: tuple[Column[Any], ...] = (
+    flips.c.monitor_id,
+    flips.c.number,
+    flips.c.team_id,
+    flips.c.at,
+    flips.c.noticed_at,
+    flips.c.before,
+    flips.c.after,
+    flips.c.reason,
+    flips.c.details,
+)
+_PULSE = "pings_taken_at"
+_alive = monitors.c.status != MonitorStatus.DELETED
+
+
+@dataclass(slots=True)
+class Watched:
+    """The part of a monitor that pings and time change."""
+
+    id: str
+    team_id: str
+    post_only: bool
+    pings: int
+    flips: int
+    expectation: Expectation
+    watch: Watch
+
+    @property
+    def number_and_team(self) -> tuple[str, int, str]:
+        """The key of its newest ping, and its team."""
+        return self.id, self.pings, self.team_id
+
+
+def insert(connection: Connection, monitor: Monitor) -> None:
+    connection.execute(
+        monitors.insert(), _user_values(monitor) | _watch_values(monitor.watch) | {"created_at": monitor.created_at}
+    )
+
+
+def update_definition(connection: Connection, monitor: Monitor, *, seen_version: int) -> bool:
+    """Write what a user changed and what that did; False when the monitor is no longer at `seen_version`."""
+    statement = (
+        update(monitors)
+        .where(monitors.c.id == monitor.id, monitors.c.version == seen_version, _alive)
+        .values(_user_values(monitor) | _watch_values(monitor.watch) | {"flips": monitor.flips})
+    )
+    return connection.execute(statement).rowcount == 1
+
+
+def delete(connection: Connection, team_id: str, monitor_id: str, now: Instant) -> bool:
+    """Forget all but the row itself, whose history retention removes; False when there is none."""
+    statement = (
+        update(monitors)
+        .where(monitors.c.id == monitor_id, monitors.c.team_id == team_id, _alive)
+        .values(
+            status=MonitorStatus.DELETED,
+            deadline_at=None,
+            token_sealed="",
+            token_changed_at=now,
+            updated_at=now,
+            version=monitors.c.version + 1,
+        )
+    )
+    return connection.execute(statement).rowcount == 1
+
+
+def get(connection: Connection, team_id: str, monitor_id: str, *, lock: bool = False) -> Monitor | None:
+    """The monitor, unless there is none, it is deleted, or it is another team's."""
+    query = select(*_ALL).where(monitors.c.id == monitor_id, monitors.c.team_id == team_id, _alive)
+    row = connection.execute(query.with_for_update() if lock else query).first()
+    return None if row is None else _monitor(row)
+
+
+def page(
+    connection: Connection,
+    team_id: str,
+    *,
+    status: str | None,
+    health: str | None,
+    tag: str | None,
+    text: str | None,
+    before: tuple[Instant, str] | None,
+    limit: int,
+) -> list[Monitor]:
+    """Monitors, newest first, from the one after `before` (created_at, id) on."""
+    query = select(*_ALL).where(monitors.c.team_id == team_id, _alive)
+    if status is not None:
+        query = query.where(monitors.c.status == status)
+    if health is not None:
+        query = query.where(monitors.c.health == health, monitors.c.status == MonitorStatus.ACTIVE)
+    if tag is not None:
+        # Not LIKE: it does not tell capitals apart on SQLite, and does on PostgreSQL.
+        query = query.where(func.replace(monitors.c.tags, orjson.dumps(tag).decode(), "") != monitors.c.tags)
+    if text is not None:
+        query = query.where(monitors.c.name.icontains(text, autoescape=True))
+    if before is not None:
+        query = query.where(tuple_(monitors.c.created_at, monitors.c.id) < before)
+    query = query.order_by(monitors.c.created_at.desc(), monitors.c.id.desc()).limit(limit)
+    return [_monitor(row) for row in fetch(connection, query, {})]
+
+
+def lock(connection: Connection, monitor_ids: Sequence[str], *, wait: bool) -> dict[str, Watched]:
+    """Monitors that are not deleted, held until the transaction ends. `wait` for those that somebody else holds, in
+    the order of their ids so that two never wait for each other; else they are left out."""
+    query = _lock_statement(connection.dialect.name, wait=wait)
+    return {row[0]: _watched(row) for row in fetch(connection, query, pack([[one] for one in monitor_ids]))}
+
+
+@cache
+def _lock_statement(dialect: str, *, wait: bool) -> Select[Any]:
+    wanted = batch(dialect, {"id": monitors.c.id.type}, "wanted")
+    query = select(*_WATCHED).where(monitors.c.id.in_(select(wanted.c.id)), _alive).order_by(monitors.c.id)
+    return packed(dialect, query.with_for_update() if wait else lock_rows(query))
+
+
+def save_watches(connection: Connection, changed: Sequence[Watched], seen_flips: Sequence[int]) -> int:
+    """Write what pings and time did to monitors that are held; how many rows it met.
+
+    `seen_flips` has how many flips each had when it was read: the compare of the compare-and-set.
+    """
+    rows = [
+        [one.id, seen, one.pings, one.flips, *_watch_values(one.watch).values()]
+        for one, seen in zip(changed, seen_flips, strict=True)
+    ]
+    return connection.execute(_save_statement(connection.dialect.name), pack(rows)).rowcount
+
+
+@cache
+def _save_statement(dialect: str) -> Update:
+    written = (*_COUNTS, *_WATCH)
+    rows = batch(dialect, {"id": monitors.c.id.type, "seen_flips": Integer()} | columns_of(written))
+    return (
+        update(monitors)
+        .values({column: rows.c[column.name] for column in written})
+        .where(monitors.c.id == rows.c.id, monitors.c.flips == rows.c.seen_flips, _alive)
+    )
+
+
+def insert_pings(connection: Connection, new: Sequence[Sequence[Any]]) -> None:
+    """Pings as rows of values, in the order of the fields of `PingRow`."""
+    connection.execute(_insert_pings_statement(connection.dialect.name), pack(new))
+
+
+@cache
+def _insert_pings_statement(dialect: str) -> Insert:
+    return insert_batch(dialect, _PING)
+
+
+def insert_flips(connection: Connection, new: Sequence[FlipRow]) -> None:
+    rows = [
+        [*(getattr(flip, column.name) for column in _FLIP[:-1]), orjson.dumps(flip.details).decode()] for flip in new
+    ]
+    connection.execute(insert_batch(connection.dialect.name, _FLIP), pack(rows))
+
+
+def flip_row(watched: Watched, flip: Flip, now: Instant) -> FlipRow:
+    """The next row of the monitor's history, which it numbers."""
+    watched.flips += 1
+    details = {
+        "expected_at": flip.expected_at,
+        "last_ping_at": flip.last_ping_at,
+        "previous_since": flip.previous_since,
+        "exit_code": flip.exit_code,
+        "missed": flip.missed,
+    }
+    kept = {name: value for name, value in details.items() if value is not None}
+    return FlipRow(watched.id, watched.flips, watched.team_id, flip.at, now, flip.before, flip.after, flip.reason, kept)
+
+
+def pings_page(
+    connection: Connection, monitor_id: str, *, kind: str | None, before: int | None, limit: int
+) -> list[PingRow]:
+    """Pings, newest first, from the one below the number `before` on."""
+    query = select(*_PING).where(pings.c.monitor_id == monitor_id)
+    if kind is not None:
+        query = query.where(pings.c.kind == kind)
+    if before is not None:
+        query = query.where(pings.c.number < before)
+    return [PingRow(*row) for row in fetch(connection, query.order_by(pings.c.number.desc()).limit(limit), {})]
+
+
+def flips_page(connection: Connection, monitor_id: str, *, before: int | None, limit: int) -> list[FlipRow]:
+    """Flips, newest first, from the one below the number `before` on."""
+    query = select(*_FLIP).where(flips.c.monitor_id == monitor_id)
+    if before is not None:
+        query = query.where(flips.c.number < before)
+    rows = fetch(connection, query.order_by(flips.c.number.desc()).limit(limit), {})
+    return [_flip(row) for row in rows]
+
+
+def shown_since(
+    connection: Connection, monitor_id: str, since: Instant, limit: int
+) -> tuple[str | None, list[tuple[Instant, str]]]:
+    """(what the monitor showed at `since`, (at, what it showed then) of each flip after it); None: nothing yet."""
+    earlier = (
+        select(flips.c.after)
+        .where(flips.c.monitor_id == monitor_id, flips.c.at <= since)
+        .order_by(flips.c.number.desc())
+        .limit(1)
+    )
+    later = (
+        select(flips.c.at, flips.c.after)
+        .where(flips.c.monitor_id == monitor_id, flips.c.at > since)
+        .order_by(flips.c.number)
+        .limit(limit)
+    )
+    return connection.scalar(earlier), [(row[0], row[1]) for row in fetch(connection, later, {})]
+
+
+def overdue(connection: Connection, *, before: Instant, limit: int, without: Collection[str] = ()) -> list[Due]:
+    """Monitors whose deadline is before the instant, the oldest first."""
+    query = (
+        select(monitors.c.team_id, monitors.c.id, monitors.c.deadline_at)
+        .where(monitors.c.deadline_at < before, monitors.c.team_id.not_in(without) if without else true())
+        .order_by(monitors.c.deadline_at)
+        .limit(limit)
+    )
+    return [Due(*row) for row in fetch(connection, query, {})]
+
+
+def due_page(connection: Connection, *, after: tuple[Instant, str], until: Instant, limit: int) -> list[Due]:
+    """Monitors with deadlines up to `until` by (deadline_at, id), from the one after `after` on."""
+    due, monitor_id = after
+    query = (
+        select(monitors.c.team_id, monitors.c.id, monitors.c.deadline_at)
+        .where(
+            monitors.c.deadline_at >= due,
+            monitors.c.deadline_at <= until,
+            or_(monitors.c.deadline_at > due, monitors.c.id > monitor_id),
+        )
+        .order_by(monitors.c.deadline_at, monitors.c.id)
+        .limit(limit)
+    )
+    return [Due(*row) for row in fetch(connection, query, {})]
+
+
+def existing(connection: Connection, monitor_ids: Sequence[str]) -> set[str]:
+    """Which of the ids are monitors that are not deleted."""
+    wanted = batch(connection.dialect.name, {"id": monitors.c.id.type}, "wanted")
+    query = select(monitors.c.id).where(monitors.c.id.in_(select(wanted.c.id)), _alive)
+    return {row[0] for row in fetch(connection, query, pack([[one] for one in monitor_ids]))}
+
+
+def tokens_changed(
+    connection: Connection, *, after: tuple[Instant, str], limit: int
+) -> list[tuple[Instant, str, str, bool]]:
+    """(changed at, monitor id, token hash, whether it is good) by (changed at, id), from the one after `after` on."""
+    query = (
+        select(monitors.c.token_changed_at, monitors.c.id, monitors.c.token_hash, monitors.c.status)
+        .where(tuple_(monitors.c.token_changed_at, monitors.c.id) > after)
+        .order_by(monitors.c.token_changed_at, monitors.c.id)
+        .limit(limit)
+    )
+    return [(row[0], row[1], row[2], row[3] != MonitorStatus.DELETED) for row in fetch(connection, query, {})]
+
+
+def find_token(connection: Connection, token_hash: str) -> str | None:
+    """The id of the monitor that has this token."""
+    return connection.scalar(select(monitors.c.id).where(monitors.c.token_hash == token_hash, _alive))
+
+
+# outages
+
+
+def outages_since(connection: Connection, since: Instant, limit: int = 1_000) -> list[Outage]:
+    """Those that had not ended by `since`, oldest first; of very many the newest."""
+    query = (
+        select(outages.c.started_at, outages.c.ended_at)
+        .where(outages.c.ended_at >= since)
+        .order_by(outages.c.ended_at.desc())
+        .limit(limit)
+    )
+    return [Outage(*row) for row in reversed(fetch(connection, query, {}))]
+
+
+def known_outages(connection: Connection, since: Instant, now: Instant) -> list[Outage]:
+    """The recorded ones, and the one that goes on."""
+    return outages_with_gap(outages_since(connection, since), pulse_at(connection), now)
+
+
+def pulse_at(connection: Connection) -> Instant | None:
+    """When a node last said that it can take pings."""
+    value = facts.get(connection, _PULSE)
+    return None if value is None else int(value)
+
+
+def pulse(connection: Connection, now: Instant, *, gap_ms: int) -> Outage | None:
+    """Say that pings can be taken now. Silence before it for longer than `gap_ms` is recorded as an outage."""
+    last = pulse_at(connection)
+    facts.put(connection, _PULSE, str(now))
+    if last is None or now - last <= gap_ms:
+        return None
+    outage = Outage(last, now)
+    insert_outage(connection, outage)
+    return outage
+
+
+def insert_outage(connection: Connection, outage: Outage) -> None:
+    """Record it; one that began at the same instant is known already."""
+    columns = (outages.c.started_at, outages.c.ended_at)
+    connection.execute(insert_batch(connection.dialect.name, columns, ignore_existing=True), pack([list(outage)]))
+
+
+def forget_outages(connection: Connection, before: Instant) -> None:
+    connection.execute(outages.delete().where(outages.c.ended_at < before))
+
+
+# retention
+
+
+def ids_page(connection: Connection, after: str, limit: int) -> list[tuple[str, str, int, int]]:
+    """(id, status, pings, flips) of all monitors, deleted ones too, by id."""
+    query = (
+        select(monitors.c.id, monitors.c.status, monitors.c.pings, monitors.c.flips)
+        .where(monitors.c.id > after)
+        .order_by(monitors.c.id)
+        .limit(limit)
+    )
+    return [(row[0], row[1], row[2], row[3]) for row in fetch(connection, query, {})]
+
+
+def shorten(
+    connection: Connection, monitor_id: str, *, pings_up_to: int, failures_up_to: int, flips_up_to: int, limit: int
+) -> int:
+    """Remove pings up to a number, failures only up to another, and flips; how many pings there were to remove."""
+    old = (
+        select(pings.c.number)
+        .where(
+            pings.c.monitor_id == monitor_id,
+            or_(
+                and_(pings.c.number <= pings_up_to, pings.c.kind != "fail"),
+                pings.c.number <= failures_up_to,
+            ),
+        )
+        .order_by(pings.c.number)
+        .limit(limit)
+    )
+    removed = connection.execute(
+        pings.delete().where(pings.c.monitor_id == monitor_id, pings.c.number.in_(old))
+    ).rowcount
+    connection.execute(flips.delete().where(flips.c.monitor_id == monitor_id, flips.c.number <= flips_up_to))
+    return removed
+
+
+def remove(connection: Connection, monitor_id: str) -> None:
+    """The row of a deleted monitor, once its history is gone."""
+    connection.execute(monitors.delete().where(monitors.c.id == monitor_id, monitors.c.status == MonitorStatus.DELETED))
+
+
+# values and rows
+
+
+def _user_values(monitor: Monitor) -> dict[str, Any]:
+    expectation = monitor.expectation
+    schedule = expectation.schedule
+    return {
+        "id": monitor.id,
+        "team_id": monitor.team_id,
+        "version": monitor.version,
+        "name": monitor.name,
+        "schedule": monitor.schedule_text,
+        "schedule_kind": schedule.kind,
+        "schedule_cron": schedule.cron,
+        "schedule_every_ms": schedule.every_ms,
+        "schedule_at": schedule.at,
+        "timezone": schedule.timezone,
+        "schedule_dst": schedule.dst,
+        "schedule_day_match": schedule.day_match,
+        "language": monitor.language,
+        "grace_ms": expectation.grace_ms,
+        "max_run_ms": expectation.max_run_ms,
+        "min_run_ms": expectation.min_run_ms,
+        "resume_on_ping": int(expectation.resume_on_ping),
+        "post_only": int(monitor.post_only),
+        "notify": orjson.dumps(monitor.notify).decode(),
+        "tags": orjson.dumps(monitor.tags).decode(),
+        "warnings": orjson.dumps(monitor.warnings).decode(),
+        "token_hash": monitor.token_hash,
+        "token_sealed": monitor.token_sealed,
+        "token_changed_at": monitor.token_changed_at,
+        "updated_at": monitor.updated_at,
+    }
+
+
+def _watch_values(watch: Watch) -> dict[str, Any]:
+    """In the order of `_WATCH`."""
+    runs = "{}"
+    if watch.runs:
+        runs = orjson.dumps({key: [run.started_at, int(run.is_overdue)] for key, run in watch.runs.items()}).decode()
+    return {
+        "status": watch.status,
+        "health": watch.health,
+        "since": watch.since,
+        "reason": watch.reason,
+        "anchor": watch.anchor,
+        "failed_at": watch.failed_at,
+        "result_at": watch.result_at,
+        "last_ping_at": watch.last_ping_at,
+        "last_ping_kind": watch.last_ping_kind,
+        "runs": runs,
+        "ended_runs": "[]" if not watch.ended_runs else orjson.dumps(watch.ended_runs).decode(),
+        "deadline_at": watch.deadline_at,
+        "resume_at": watch.resume_at,
+    }
+
+
+def _watched(row: Sequence[Any]) -> Watched:
+    monitor_id, team_id, post_only, created_at, ping_count, flip_count, *rest = row
+    schedule, rest = rest[:_N_SCHEDULE], rest[_N_SCHEDULE:]
+    grace_ms, max_run_ms, min_run_ms, resume_on_ping = rest[:_N_RULE]
+    return Watched(
+        id=monitor_id,
+        team_id=team_id,
+        post_only=bool(post_only),
+        pings=ping_count,
+        flips=flip_count,
+        expectation=Expectation(Schedule(*schedule), grace_ms, max_run_ms, min_run_ms, bool(resume_on_ping)),
+        watch=_watch(created_at, rest[_N_RULE:]),
+    )
+
+
+def _watch(created_at: Instant, values: Sequence[Any]) -> Watch:
+    (
+        status,
+        health,
+        since,
+        reason,
+        anchor,
+        failed_at,
+        result_at,
+        last_at,
+        last_kind,
+        runs,
+        ended,
+        deadline,
+        resume_at,
+    ) = values
+    watch = Watch(created_at, status, Health(health), since, reason, anchor, failed_at, result_at, last_at, last_kind)
+    if runs != "{}":
+        watch.runs = {key: OpenRun(at, bool(overdue)) for key, (at, overdue) in orjson.loads(runs).items()}
+    if ended != "[]":
+        watch.ended_runs = orjson.loads(ended)
+    watch.deadline_at, watch.resume_at = deadline, resume_at
+    return watch
+
+
+def _flip(row: Sequence[Any]) -> FlipRow:
+    monitor_id, number, team_id, at, noticed_at, before, after, reason, details = row
+    return FlipRow(monitor_id, number, team_id, at, noticed_at, before, after, reason, orjson.loads(details))
+
+
+def _monitor(row: Sequence[Any]) -> Monitor:
+    own, watched = row[: len(_OWN)], _watched(row[len(_OWN) :])
+    version, name, text, notify, tags, warnings, language, token_hash, token_sealed, token_changed_at, updated_at = own
+    return Monitor(
+        id=watched.id,
+        team_id=watched.team_id,
+        version=version,
+        name=name,
+        schedule_text=text,
+        expectation=watched.expectation,
+        post_only=watched.post_only,
+        notify=orjson.loads(notify),
+        tags=tuple(orjson.loads(tags)),
+        warnings=tuple(orjson.loads(warnings)),
+        language=language,
+        token_hash=token_hash,
+        token_sealed=token_sealed,
+        token_changed_at=token_changed_at,
+        watch=watched.watch,
+        pings=watched.pings,
+        flips=watched.flips,
+        created_at=watched.watch.created_at,
+        updated_at=updated_at,
+    )
