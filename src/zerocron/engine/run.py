@@ -198,8 +198,7 @@ class Engine:
         )
         keeping: dict[str, Part] = {"sweep": self.sweep, "session": self.session, "retention": self.retention}
         self._keeping = [Loop(name, part.tick, clock=clock, metrics=metrics) for name, part in keeping.items()]
-        self._ledger = ledger
-        self._metrics = metrics
+        self._ledger, self._metrics = ledger, metrics
         self._running = False
 
     @property
