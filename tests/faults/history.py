@@ -25,7 +25,7 @@ Window = tuple[int, int]
 
 FOREVER = 1 << 53
 
-STANDSTILL = ("kill", "pause", "stop", "forced_stop", "absent", "cut_pg")
+STANDSTILL = ("kill", "pause", "stop", "forced_stop", "absent", "cut_pg", "clock")
 """While these last, that node starts nothing."""
 
 LOSSES = ("kill", "pause", "forced_stop", "cut_pg")
