@@ -58,6 +58,8 @@ _MEANINGS = {
     HTTPStatus.UNAUTHORIZED: "There is no API key, or not a good one.",
     HTTPStatus.NOT_FOUND: "There is no such thing, or it is another team's.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The request is too large.",
+    HTTPStatus.REQUEST_URI_TOO_LONG: "The address is too long, its query included.",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is of a kind that is not taken here; send JSON.",
     HTTPStatus.UNPROCESSABLE_ENTITY: "The input cannot be accepted; `errors` names the fields.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "0cron failed; its log has the details under the `error_id`.",
     HTTPStatus.SERVICE_UNAVAILABLE: "The database cannot be used now. The same request may succeed later.",
@@ -155,13 +157,13 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _problems_of(path: str, operation: dict[str, Any]) -> list[HTTPStatus]:
-    found = [HTTPStatus.INTERNAL_SERVER_ERROR]
+    found = [HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.REQUEST_URI_TOO_LONG]
     if path.startswith("/v1/"):
         found += [HTTPStatus.UNAUTHORIZED, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE]
     if "{" in path:
         found.append(HTTPStatus.NOT_FOUND)
     if "requestBody" in operation:
-        found.append(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        found += [HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE]
     return found
 
 
