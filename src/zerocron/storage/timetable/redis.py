@@ -96,6 +96,7 @@ class RedisTimetable:
         self._clock = SystemClock()
         self._claimer = secrets.token_hex(8)
         self._shards = [_Shard(prefix, number, self._claimer, self._clock.monotonic) for number in range(shards)]
+        self._put_failed = False
         self._numbers = itertools.count(1)  # one for every call sent: a later call has the higher number
         self._first_shard = 0  # of the next claim
         self._turn = 0  # where the next claim begins when more lanes are due than it may take
@@ -144,7 +145,8 @@ class RedisTimetable:
             try:
                 earlier = await self._call(shard, scripts.PUT, [shard.lanes], words)
             except TimetableAway:
-                continue  # logged; the sweep brings them
+                self._put_failed = True  # logged; the sweep brings them
+                continue
             if earlier:
                 self._earlier.set()
 
@@ -217,7 +219,8 @@ class RedisTimetable:
                 away = error
         if away is not None and not lost:
             raise away
-        return lost
+        put_failed, self._put_failed = self._put_failed, False
+        return lost or put_failed  # what this node could not put is missing, too
 
     async def on_duty(self, seconds: float) -> bool:
         shard = self._shards[0]
