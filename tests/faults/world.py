@@ -19,6 +19,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -261,7 +262,7 @@ class NodeProcess:
             self.process.wait()
 
 
-class Scene:
+class Scene(ABC):
     """What every fault run has, whatever its nodes and its ledger are: a target, and the API with a record of calls."""
 
     root = ROOT
@@ -278,20 +279,22 @@ class Scene:
         self._paths: set[str] = set()
         self._ops = itertools.count(1)
 
+    @abstractmethod
     def address(self, node: str | None) -> tuple[str, str]:
         """The URL of a node's API, and a key; None leaves the choice."""
-        raise NotImplementedError
 
     def one(self, query: str, *values: Any) -> Any:
         """The first value of the first row of a query on the ledger; None when there is none."""
         rows = self.rows(query, *values)
         return next(iter(rows[0].values())) if rows else None
 
+    @abstractmethod
     def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
-        raise NotImplementedError
+        """The rows of a query on the ledger."""
 
+    @abstractmethod
     def node_log(self) -> str:
-        raise NotImplementedError
+        """What the nodes wrote."""
 
     def now_ms(self) -> int:
         """The ledger's time."""
@@ -401,9 +404,9 @@ class Scene:
         )
         return int(jobs + runs)
 
+    @abstractmethod
     async def verdict(self, *, patience: float = 10) -> list[Violation]:
         """End what runs, once it has caught up; then judge."""
-        raise NotImplementedError
 
     async def assert_clean(self) -> None:
         """The run kept every promise."""
