@@ -30,6 +30,7 @@ from tests.faults.checker import Violation, violations
 from tests.faults.history import FOREVER, History, load
 from tests.support.target import Exchange, Target
 
+from zerocron.api.problems import AWAY
 from zerocron.storage.migrations import upgrade
 
 ROOT = Path(__file__).parents[2]
@@ -360,11 +361,11 @@ class Scene(ABC):
             self.op_log.write(op=number, type="info", kind=kind, at=self.now_ms())
             return None
         at = self.now_ms()
-        if status >= 500:
-            self.op_log.write(op=number, type="info", kind=kind, at=at, data={"status": status})
-            return None
         if status >= 300:
-            self.op_log.write(op=number, type="failed", kind=kind, at=at, data={"status": status})
+            told = answer.get("detail") if isinstance(answer, dict) else None
+            # "May succeed later" says that nothing happened. Of any other answer of this kind nobody knows.
+            outcome = "info" if status >= 500 and (status, told) != (503, AWAY) else "failed"
+            self.op_log.write(op=number, type=outcome, kind=kind, at=at, data={"status": status, "detail": told})
             return None
         if kind == "trigger":
             made = {"run": answer["id"]}
