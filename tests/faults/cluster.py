@@ -291,8 +291,8 @@ class Cluster(Scene):
         )
 
     async def settle(self, patience: float = 30) -> None:
-        """Wait until nothing is overdue, no run of a dead node is left, and the timetable says what the ledger says (I21
-        gives it 30 s). What does not come is for the checker to tell."""
+        """Wait until nothing is overdue, no run of a dead node is left, and the timetable says what the ledger says.
+        I21 gives it 30 s; what does not come is for the checker to tell."""
         with contextlib.suppress(AssertionError):
             await until(lambda: not self.behind() and not self.unsettled(), "being settled", patience)
             if any(node.process is not None for node in self.nodes.values()):

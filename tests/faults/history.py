@@ -34,8 +34,8 @@ LOSSES = ("kill", "pause", "forced_stop", "cut_pg")
 VALIDITY_MS = 30_000
 REDIS_MS, PG_MS, PG_SLOW_MS = 10_000, 30_000, 10_000
 """R of a fault of Redis, of a PostgreSQL that is away, and of one that is slow, where a session is valid for
-`VALIDITY_MS`. Where a test shortens that, it shortens hiding and time-outs with it, and so R. A node's is one and a half
-times its session's validity: 45 s of 30 s."""
+`VALIDITY_MS`. Where a test shortens that, it shortens hiding and time-outs with it, and so R. A node's is one and a
+half times its session's validity: 45 s of 30 s."""
 
 NODE_MS_MIN = 12_000
 """R of a node where a test shortens the validity: what is not shortened with it takes that long on a slow machine."""

@@ -1,8 +1,9 @@
 """The n-th write of a journey fails, for every n; afterwards everything is accounted for.
 
 Four ways to fail: refused (nothing is written), committed with the answer lost (of which the ledger may say that nobody
-knows), and an error nobody expects. And the ledger away for a while. The journey has each kind of overlap, retries, a job that gives up, triggers, an edit and a
-pause; it runs in virtual time (`virtual.py`) over real SQLite, and the checker judges it.
+knows), and an error nobody expects. And the ledger away for a while. The journey has each kind of overlap, retries, a
+job that gives up, triggers, an edit and a pause; it runs in virtual time (`virtual.py`) over real SQLite, and the
+checker judges it.
 """
 
 from __future__ import annotations
