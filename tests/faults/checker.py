@@ -666,7 +666,7 @@ def i16_durable(history: History) -> Found:
                 yield f"op {item.number}: its key gave {keys[data['key']]} before, now {made}"
         elif item.kind == "create" and names[data["name"]] > (item.outcome == "info"):
             yield f"op {item.number}: a {item.outcome} create left {names[data['name']]} jobs {data['name']!r}"
-    for job_id in {item.data.get("job") for item in history.operations} & set(history.versions):
+    for job_id in sorted(set(history.versions).intersection(item.data.get("job") for item in history.operations)):
         yield from _versions_asked_for(history, job_id)
 
 
