@@ -59,6 +59,17 @@ async def test_a_success_ends_the_run_counts_and_frees_the_place(book: Book) -> 
     assert (finished.put, finished.ended, finished.settled, finished.late) == ({}, ["succeeded"], 1, 0)
 
 
+async def test_a_run_began_when_its_first_request_left_and_not_when_that_was_planned(book: Book) -> None:
+    """A run is written down before it is sent. When the answer to that takes two seconds, it is two seconds late."""
+    _, run = await started(book, definition=a_definition(retry=RetryPolicy(2, "fixed", 1)))
+    assert (await book.run(run)).started_at == NOON
+    await book.finish(failed(run, started_at=NOON + 2_000), now=NOON + 2_100)
+    assert (await book.run(run)).started_at == NOON + 2_000
+    [again] = (await book.start(await book.run(run), now=NOON + 9_000)).runs
+    await book.finish(succeeded(again, started_at=NOON + 9_500), now=NOON + 9_600)
+    assert (await book.run(run)).started_at == NOON + 2_000
+
+
 async def test_a_failure_without_a_retry_ends_the_run(book: Book) -> None:
     job, run = await started(book)
     finished = await book.finish(failed(run))

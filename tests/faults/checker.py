@@ -10,7 +10,8 @@ Words: a slot is *required* when some active version of its job has it and there
 *optional* within 0.1 s of a seam between two versions, inside the call that made the seam, or too close to the end.
 A window is *blocked* for a job when no process could start anything, or (overlap skip, queue) another run held the
 job's place. B is 5 s of time in which nothing is blocked and, with a cluster, no fault is being recovered from
-(`History.recovering`: 10 s for Redis, 45 s for a node, 30 s for PostgreSQL).
+(`History.recovering`: 10 s for Redis, 45 s for a node, 30 s for PostgreSQL and 10 s for a slow one; of them as much as
+a session is shorter than 30 s).
 
 Not here: the clock offsets C (the tests' machine has one clock, which is PostgreSQL's, too; a node whose clock is wrong
 must not be noticed), I22 and I23 (alerts and monitors do not exist yet), I24 (secrets do not exist yet), I25 (leaks are
@@ -26,7 +27,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby
 from pathlib import Path
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -35,8 +36,10 @@ from tests.faults.history import (
     Fault,
     History,
     Operation,
+    Received,
     Row,
     Version,
+    Window,
     load,
     merged,
     path_of,
@@ -77,6 +80,9 @@ LEFT_BEHIND: dict[str, Callable[[Version, Version], bool]] = {
 }
 OPEN = ("queued", "running", "retrying")
 WAITING = ("queued", "retrying")
+CHANGES = ("edit", "pause", "resume", "delete")
+UNDELIVERED = ("timeout", "connection_reset", "no_response", "incomplete_body", "node_lost")
+"""What may become of an answer that the target has sent in full: it came too late, or not whole, or to nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,8 +528,9 @@ def _cursor_settled(history: History, job_id: str, job: Row) -> Found:
 def i13_truth(history: History) -> Found:
     """What is recorded about an answer is what the target says it sent, and `succeeded` means that it is accepted.
 
-    An answer that the target finished and the rule accepts is not recorded as a broken rule. A target log without
-    answers (`tests.support.target --log`) is taken at the ledger's word.
+    An answer that the target finished and the rule accepts is not recorded as a broken rule, nor as any failure but
+    those that keep an answer from arriving. A target log without answers (`tests.support.target --log`) is taken at the
+    ledger's word.
     """
     for execution in history.executions:
         run = history.run_of.get(execution["run_id"])
@@ -545,6 +552,12 @@ def i13_truth(history: History) -> Found:
             digest = hashlib.sha256((execution["response_body"] or "").encode()).hexdigest()
             if (requests[0].status, requests[0].body_sha256) != (response.get("status"), digest):
                 yield f"execution {_name(execution)}: records another answer than the target sent"
+        if kind not in (None, "rule", *UNDELIVERED) and any(_was_accepted(version, request) for request in requests):
+            yield f"execution {_name(execution)}: the target finished an accepted answer, and the record says {kind}"
+
+
+def _was_accepted(version: Version, request: Received) -> bool:
+    return request.status is not None and _accepts(version, request.status)
 
 
 def _accepts(version: Version, status: int) -> bool:
@@ -588,25 +601,56 @@ def _fits(run: Row, last: Row) -> bool:
 
 
 def i15_no_overlap(history: History) -> Found:
-    """With overlap skip or queue the executions of different runs of a job are disjoint, and slots start in order."""
+    """With overlap skip or queue no execution begins during one of another run, and slots start in order.
+
+    An edit that forbids overlapping counts from its commit: what began before may go on, and nothing begins beside it.
+    """
     for job_id, rows in history.runs_of_job.items():
-        if not all(version.exclusive for version in history.versions.get(job_id, [])):
-            continue
-        spans = sorted(
+        spans = [
             (execution["started_at"], _ended_at(history, execution), run["id"])
             for run in rows
             for execution in history.executions_of_run.get(run["id"], [])
-        )
-        for (_, end, first), (begin, _, second) in pairwise(spans):
-            if first != second and begin < end:
-                yield f"job {job_id}: run {second} began {end - begin} ms before {first} had ended"
-        begun = [run["started_at"] for run in rows if _is_slot(run) and run["started_at"] is not None]
-        if begun != sorted(begun):
-            yield f"job {job_id}: its slots did not start in order"
+        ]
+        begun = [(run["scheduled_for"], run["started_at"]) for run in rows if _is_slot(run) and run["started_at"]]
+        for since, until in _exclusive(history, job_id):
+            yield from (f"job {job_id}: {text}" for text in _beside_another(spans, since, until))
+            starts = [started_at for _, started_at in begun if since <= started_at < until]
+            if starts != sorted(starts):
+                yield f"job {job_id}: its slots did not start in order"
+
+
+def _exclusive(history: History, job_id: str) -> Iterator[Window]:
+    """When the job's runs might not overlap; without the instants in which an edit began or ended that."""
+    versions = history.versions.get(job_id, [])
+    for is_exclusive, group in groupby(versions, lambda version: version.exclusive):
+        stretch = list(group)
+        if not is_exclusive:
+            continue
+        since, until = 0, FOREVER
+        if stretch[0] is not versions[0]:
+            since = stretch[0].since + SEAM_MS + _crossing_ms(history, stretch[0].since)
+        if stretch[-1] is not versions[-1]:
+            until = stretch[-1].until - SEAM_MS - _crossing_ms(history, stretch[-1].until)
+        yield since, until
+
+
+def _beside_another(spans: list[tuple[int, int, str]], since: int, until: int) -> Found:
+    going: list[tuple[int, str]] = []  # (end, run) of those that had not ended when the last one began
+    for begin, end, run_id in sorted(spans):
+        going = [(other_end, other) for other_end, other in going if other_end > begin]
+        if since <= begin < until:
+            for other_end, other in going:
+                if other != run_id:
+                    yield f"run {run_id} began {other_end - begin} ms before {other} had ended"
+        going.append((end, run_id))
 
 
 def i16_durable(history: History) -> Found:
-    """What an ok call made is there at the end, what a failed call asked for is not; one key makes one thing."""
+    """What an ok call made is there at the end, what a failed call asked for is not; one key makes one thing.
+
+    Every version of a job but the first is the one that an ok call gave, or made by an unclear one, which makes one at
+    most; only the engine makes those that are disabled.
+    """
     keys: dict[str, str] = {}
     names = Counter(job["name"] for job in history.jobs.values())
     for item in history.operations:
@@ -622,6 +666,22 @@ def i16_durable(history: History) -> Found:
                 yield f"op {item.number}: its key gave {keys[data['key']]} before, now {made}"
         elif item.kind == "create" and names[data["name"]] > (item.outcome == "info"):
             yield f"op {item.number}: a {item.outcome} create left {names[data['name']]} jobs {data['name']!r}"
+    for job_id in {item.data.get("job") for item in history.operations} & set(history.versions):
+        yield from _versions_asked_for(history, job_id)
+
+
+def _versions_asked_for(history: History, job_id: str) -> Found:
+    """Asked of jobs that calls on record made or changed."""
+    changes = [item for item in _operations(history, job_id) if item.kind in CHANGES]
+    known = {item.data["version"] for item in changes if item.outcome == "ok"}
+    others = [
+        version.number
+        for version in history.versions[job_id][1:]
+        if version.number not in known and version.status != "disabled"
+    ]
+    unclear = sum(item.outcome == "info" for item in changes)
+    if len(others) > unclear:
+        yield f"job {job_id}: {unclear} unclear calls, and versions {others} are of no acknowledged one"
 
 
 def i17_stopped(history: History) -> Found:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import asyncpg
-from tests.faults.checker import Violation, violations
+from tests.faults.checker import B_MS, HORIZON_MS, LOAD_MS, Violation, violations
 from tests.faults.history import History, load
 from tests.faults.world import NodeProcess, Scene, until
 from tests.support.postgres import PostgresServer, postgres_server
@@ -291,9 +291,26 @@ class Cluster(Scene):
         )
 
     async def settle(self, patience: float = 30) -> None:
-        """Wait until nothing is overdue, and no run of a dead node is left."""
+        """Wait until nothing is overdue, no run of a dead node is left, and the timetable says what the ledger says.
+        I21 gives it 30 s; what does not come is for the checker to tell."""
         with contextlib.suppress(AssertionError):
             await until(lambda: not self.behind() and not self.unsettled(), "being settled", patience)
+            if any(node.process is not None for node in self.nodes.values()):
+                await until(lambda: not self.astray(), "a timetable that agrees with the ledger", patience)
+
+    def astray(self) -> bool:
+        """Whether a member is missing in the timetable, or elsewhere than at its instant in the ledger."""
+        due = {
+            f"{row['kind']}:{row['team_id']}:{row['id']}": row["at"]
+            for row in self.rows(
+                "SELECT 'j' AS kind, team_id, id, next_run_at AS at FROM jobs WHERE next_run_at IS NOT NULL "
+                "UNION ALL SELECT 'r', team_id, id, retry_at FROM runs WHERE retry_at IS NOT NULL"
+            )
+        }
+        index, near = self.index(), self.now_ms() + HORIZON_MS - LOAD_MS - B_MS
+        return any(member not in index for member, at in due.items() if at <= near) or any(
+            due.get(member) != score for member, score in index.items()
+        )
 
     def unsettled(self) -> int:
         """Sessions that ended, or were not renewed for a while, and have runs left."""

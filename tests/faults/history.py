@@ -31,8 +31,11 @@ STANDSTILL = ("kill", "pause", "stop", "forced_stop", "absent", "cut_pg", "clock
 LOSSES = ("kill", "pause", "forced_stop", "cut_pg")
 """After these, what that node had in hand comes late: a claim when its hiding ends, a run when its session does."""
 
-REDIS_MS, PG_MS = 10_000, 30_000
-"""R of a fault of Redis and of PostgreSQL. A node's is one and a half times its session's validity: 45 s of 30 s."""
+VALIDITY_MS = 30_000
+REDIS_MS, PG_MS, PG_SLOW_MS = 10_000, 30_000, 10_000
+"""R of a fault of Redis, of a PostgreSQL that is away, and of one that is slow, where a session is valid for
+`VALIDITY_MS`. Where a test shortens that, it shortens hiding and time-outs with it, and so R. A node's is one and a
+half times its session's validity: 45 s of 30 s."""
 
 NODE_MS_MIN = 12_000
 """R of a node where a test shortens the validity: what is not shortened with it takes that long on a slow machine."""
@@ -170,11 +173,12 @@ class History:
     def recovering(self) -> list[Window]:
         """When something may be late: while nothing can start, and for R after a fault (PROMISES.md B, B(t))."""
         windows = list(self.down)
+        redis_ms, pg_ms, pg_slow_ms = (r * self.validity_ms // VALIDITY_MS for r in (REDIS_MS, PG_MS, PG_SLOW_MS))
         for fault in self.faults if self.validity_ms else ():
             if fault.kind in ("redis", "cut_redis"):
-                windows += [(fault.since, fault.since + REDIS_MS), (fault.until, fault.until + REDIS_MS)]
+                windows += [(fault.since, fault.since + redis_ms), (fault.until, fault.until + redis_ms)]
             elif fault.kind in ("pg", "pg_slow"):
-                windows.append((fault.since, fault.until + PG_MS))
+                windows.append((fault.since, fault.until + (pg_ms if fault.kind == "pg" else pg_slow_ms)))
             elif fault.kind in LOSSES:
                 windows.append((fault.since, fault.since + max(self.validity_ms * 3 // 2, NODE_MS_MIN)))
         return merged(windows)

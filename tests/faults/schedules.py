@@ -115,7 +115,7 @@ class Schedule:
 
     async def _fault(self) -> None:
         ledger = self.stage.ledger
-        kind = self.pick.choice(("kill", "stop", "before", "after", "error", "die-before", "die-after"))
+        kind = self.pick.choice(("kill", "stop", "before", "after", "unclear", "error", "die-before", "die-after"))
         if kind == "kill":
             await self._killed()
         elif kind == "stop":

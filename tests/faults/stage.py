@@ -17,11 +17,12 @@ import structlog
 from sqlalchemy import Connection
 from tests.faults.checker import Violation, violations
 from tests.faults.history import History, load
-from tests.faults.virtual import Act, FaultyLedger, VirtualClock, VirtualLoop, VirtualTarget
+from tests.faults.virtual import Act, AnswerLost, FaultyLedger, VirtualClock, VirtualLoop, VirtualTarget
 from tests.faults.world import Log, prepare
 
 from zerocron.actions.jobs import Jobs
-from zerocron.core.errors import ZerocronError
+from zerocron.app import EARLY_MS
+from zerocron.core.errors import Unclear, ZerocronError
 from zerocron.core.model import Job, Run
 from zerocron.engine.run import Bounds, Engine
 from zerocron.engine.sessions import Session
@@ -99,7 +100,7 @@ class Stage:
                 metrics=metrics,
                 session=session,
                 send=self.target.send,
-                bounds=Bounds(in_flight_max=50, history_runs_per_job=1_000),
+                bounds=Bounds(in_flight_max=50, history_runs_per_job=1_000, early_ms=EARLY_MS),
             )
             try:
                 await engine.start()
@@ -152,8 +153,9 @@ class Stage:
         self.op_log.write(op=number, type="invoke", kind=kind, at=self.clock.now(), data=data)
         try:
             done = await verb
-        except (ZerocronError, RuntimeError):
-            self.op_log.write(op=number, type="info", kind=kind, at=self.clock.now())
+        except (ZerocronError, RuntimeError) as error:
+            is_clear = isinstance(error, ZerocronError) and not isinstance(error, (Unclear, AnswerLost))
+            self.op_log.write(op=number, type="failed" if is_clear else "info", kind=kind, at=self.clock.now())
             return None
         thing = done[0] if isinstance(done, tuple) else done
         made: dict[str, Any] = {}

@@ -1,8 +1,9 @@
 """The n-th write of a journey fails, for every n; afterwards everything is accounted for.
 
-Three ways to fail: refused (nothing is written), committed with the answer lost, and an error nobody expects. And the
-ledger away for a while. The journey has each kind of overlap, retries, a job that gives up, triggers, an edit and a
-pause; it runs in virtual time (`virtual.py`) over real SQLite, and the checker judges it.
+Four ways to fail: refused (nothing is written), committed with the answer lost (of which the ledger may say that nobody
+knows), and an error nobody expects. And the ledger away for a while. The journey has each kind of overlap, retries, a
+job that gives up, triggers, an edit and a pause; it runs in virtual time (`virtual.py`) over real SQLite, and the
+checker judges it.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def test_without_a_fault(inner: SqliteLedger, tmp_path: Path) -> None:
     assert stage.ledger.writes > 40
 
 
-@pytest.mark.parametrize("how", ["before", "after", "error"])
+@pytest.mark.parametrize("how", ["before", "after", "unclear", "error"])
 def test_each_write_fails_once(inner: SqliteLedger, tmp_path: Path, how: Any) -> None:
     """For every n of the journey; the last one is the first that meets no write any more."""
     broken: list[str] = []

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from tests.faults.world import Log
 
-from zerocron.core.errors import Unavailable
+from zerocron.core.errors import Unavailable, Unclear
 from zerocron.core.exchange import Outcome, Request, Response, Timings
 from zerocron.storage.ledger.database import SqliteLedger, Transaction
 
@@ -106,9 +106,14 @@ class VirtualClock:
         return event.is_set()
 
 
-Failing = Literal["before", "after", "error", "die-before", "die-after"]
-"""The write is refused; it is committed and the answer is lost; it raises what nobody expects; and the whole process
-ends before or after it: nothing more comes back from the ledger until somebody has cleared up (`Stage.kill`)."""
+Failing = Literal["before", "after", "unclear", "error", "die-before", "die-after"]
+"""The write is refused; it is committed and the answer is lost, by a ledger that does not say so or by one that does
+(PostgreSQL's); it raises what nobody expects; and the whole process ends before or after it: nothing more comes back
+from the ledger until somebody has cleared up (`Stage.kill`)."""
+
+
+class AnswerLost(Unavailable):
+    """The write was committed, and the ledger does not say that this may be so."""
 
 
 @dataclass(slots=True)
@@ -141,7 +146,7 @@ class FaultyLedger:
         loop = virtual_loop()
         how = self.outage.how if self.outage is not None and self.outage.meets(self.writes, loop.time()) else None
         await self._still_alive(how == "die-before")
-        if how in ("before", "after", "error"):
+        if how in ("before", "after", "unclear", "error"):
             self._log(how)
         if how == "before":
             raise Unavailable("refused by the test")
@@ -151,7 +156,9 @@ class FaultyLedger:
             result = await self.inner.write(transaction)
         await self._still_alive(how == "die-after")
         if how == "after":
-            raise Unavailable("the answer was lost by the test")
+            raise AnswerLost("the answer was lost by the test")
+        if how == "unclear":
+            raise Unclear("the answer was lost by the test, and the ledger knows")
         return result
 
     async def _still_alive(self, dies: bool) -> None:

@@ -19,6 +19,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from tests.faults.checker import Violation, violations
 from tests.faults.history import FOREVER, History, load
 from tests.support.target import Exchange, Target
 
+from zerocron.api.problems import AWAY
 from zerocron.storage.migrations import upgrade
 
 ROOT = Path(__file__).parents[2]
@@ -261,7 +263,7 @@ class NodeProcess:
             self.process.wait()
 
 
-class Scene:
+class Scene(ABC):
     """What every fault run has, whatever its nodes and its ledger are: a target, and the API with a record of calls."""
 
     root = ROOT
@@ -278,20 +280,22 @@ class Scene:
         self._paths: set[str] = set()
         self._ops = itertools.count(1)
 
+    @abstractmethod
     def address(self, node: str | None) -> tuple[str, str]:
         """The URL of a node's API, and a key; None leaves the choice."""
-        raise NotImplementedError
 
     def one(self, query: str, *values: Any) -> Any:
         """The first value of the first row of a query on the ledger; None when there is none."""
         rows = self.rows(query, *values)
         return next(iter(rows[0].values())) if rows else None
 
+    @abstractmethod
     def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
-        raise NotImplementedError
+        """The rows of a query on the ledger."""
 
+    @abstractmethod
     def node_log(self) -> str:
-        raise NotImplementedError
+        """What the nodes wrote."""
 
     def now_ms(self) -> int:
         """The ledger's time."""
@@ -357,11 +361,11 @@ class Scene:
             self.op_log.write(op=number, type="info", kind=kind, at=self.now_ms())
             return None
         at = self.now_ms()
-        if status >= 500:
-            self.op_log.write(op=number, type="info", kind=kind, at=at, data={"status": status})
-            return None
         if status >= 300:
-            self.op_log.write(op=number, type="failed", kind=kind, at=at, data={"status": status})
+            told = answer.get("detail") if isinstance(answer, dict) else None
+            # "May succeed later" says that nothing happened. Of any other answer of this kind nobody knows.
+            outcome = "info" if status >= 500 and (status, told) != (503, AWAY) else "failed"
+            self.op_log.write(op=number, type=outcome, kind=kind, at=at, data={"status": status, "detail": told})
             return None
         if kind == "trigger":
             made = {"run": answer["id"]}
@@ -401,9 +405,9 @@ class Scene:
         )
         return int(jobs + runs)
 
+    @abstractmethod
     async def verdict(self, *, patience: float = 10) -> list[Violation]:
         """End what runs, once it has caught up; then judge."""
-        raise NotImplementedError
 
     async def assert_clean(self) -> None:
         """The run kept every promise."""

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, Inspector, MetaData, create_engine, inspect
 from sqlalchemy.engine.interfaces import ReflectedIndex
+from sqlalchemy.exc import IntegrityError
+from tests.engine.book import Book
+from tests.storage.samples import MINUTE, NOON, a_job, a_run
 from tests.support.postgres import postgres_server
 
+from zerocron.core.model import DEFAULT_TEAM_ID, Definition, RetryPolicy, SuccessRule
 from zerocron.storage import migrations
+from zerocron.storage.ledger import jobs, runs, sessions
 from zerocron.storage.ledger.database import SqliteLedger
 from zerocron.storage.ledger.postgres import PostgresLedger
 from zerocron.storage.ledger.tables import metadata
@@ -57,7 +66,7 @@ def shape(inspector: Inspector, table: str) -> dict[str, Any]:
         for column in inspector.get_columns(table)
     ]
     return {
-        "columns": columns,
+        "columns": sorted(columns),  # a column that came later stands behind the others, and every query names its own
         "primary key": inspector.get_pk_constraint(table),
         "unique": sorted(inspector.get_unique_constraints(table), key=str),
         "checks": sorted(inspector.get_check_constraints(table), key=str),
@@ -227,3 +236,114 @@ def test_instants_have_64_bits_and_end_in_words_of_time(table: str) -> None:
     for column in metadata.tables[table].columns:
         if column.name.endswith(("_at", "_since", "_until")) or column.name == "scheduled_for":
             assert str(column.type) == "BIGINT", column
+
+
+OLD_JOB: dict[str, Any] = {
+    "id": "01a20000-0000-7000-8000-000000000001",
+    "team_id": DEFAULT_TEAM_ID,
+    "version": 2,
+    "status": "active",
+    "name": "Nightly report",
+    "schedule": "* * * * *",
+    "schedule_kind": "cron",
+    "schedule_cron": "* * * * *",
+    "timezone": "UTC",
+    "method": "POST",
+    "url": "https://example.com/hook",
+    "headers": '[["X-Who","me"]]',
+    "body": "{}",
+    "timeout_seconds": 30.0,
+    "retry_attempts": 3,
+    "retry_backoff": "linear",
+    "retry_delay_seconds": 2.5,
+    "success": '[["2xx","404"],"ok",null]',
+    "overlap": "skip",
+    "catchup": "latest",
+    "catchup_window_seconds": 86_400,
+    "on_lost": "rerun",
+    "notify": "{}",
+    "tags": '["a"]',
+    "warnings": "[]",
+    "next_run_at": NOON,
+    "succeeded": 7,
+    "created_at": NOON - 9,
+    "updated_at": NOON - 5,
+}
+"""A job as release 0.1.0 wrote it."""
+
+
+def _old_version(number: int, url: str) -> dict[str, Any]:
+    definition = {
+        "method": "POST",
+        "url": url,
+        "headers": [["X-Who", "me"]],
+        "body": "{}",
+        "timeout_seconds": 30.0,
+        "retry": [3, "linear", 2.5],
+        "success": [["2xx", "404"], "ok", None],
+    }
+    return {
+        "job_id": OLD_JOB["id"],
+        "version": number,
+        "team_id": DEFAULT_TEAM_ID,
+        "status": "active",
+        "schedule": "{}",
+        "definition": json.dumps(definition),
+        "created_at": NOON - 9,
+    }
+
+
+def _as_release_0_1_0_left_it(connection: Connection) -> None:
+    """A job of two versions, a run that waits for its retry under the first, and the session of a killed process."""
+
+    def add(into: str, row: dict[str, Any]) -> None:
+        connection.execute(sa.table(into, *map(sa.column, row)).insert(), row)
+
+    upgrade(connection, "0001")
+    add("jobs", OLD_JOB)
+    add("job_versions", _old_version(1, "https://example.com/before"))
+    add("job_versions", _old_version(2, OLD_JOB["url"]))
+    waiting = a_run(a_job(id=OLD_JOB["id"]), NOON - MINUTE, status="retrying", retry_at=NOON, job_version=1)
+    runs.insert(connection, [waiting])
+    session = {"id": "dead", "node": "n", "version": "0.1.0", "started_at": 0, "renewed_at": 0, "expires_at": 30_000}
+    add("sessions", session)
+
+
+async def test_a_ledger_of_release_0_1_0_goes_on_as_it_was(tmp_path: Path) -> None:
+    """An upgrade keeps every job, what it was before, and the runs that wait; and the job runs."""
+    before = await SqliteLedger.open(tmp_path / "zerocron.db", _as_release_0_1_0_left_it)
+    await before.close()
+    ledger = await SqliteLedger.open(tmp_path / "zerocron.db", upgrade)
+    try:
+        job = await ledger.read(lambda connection: jobs.get(connection, DEFAULT_TEAM_ID, OLD_JOB["id"]))
+        assert job is not None
+        wanted = Definition(
+            "POST",
+            "https://example.com/hook",
+            (("X-Who", "me"),),
+            "{}",
+            30.0,
+            RetryPolicy(3, "linear", 2.5),
+            SuccessRule(("2xx", "404"), "ok"),
+        )
+        assert (job.definition, job.version, job.status, job.tags) == (wanted, 2, "active", ("a",))
+        assert (job.state.succeeded, job.state.next_run_at, job.state.crowded, job.disable_after) == (7, NOON, 0, 0)
+        kept = await ledger.read(lambda connection: jobs.definitions(connection, [(job.id, 1), (job.id, 2)]))
+        assert kept == {
+            (job.id, 1): dataclasses.replace(wanted, url="https://example.com/before"),
+            (job.id, 2): wanted,
+        }
+        assert [run.id for run in await ledger.read(lambda c: runs.due(c, until=NOON, limit=9))]
+        assert await ledger.read(lambda connection: sessions.unended_except(connection, "")) == ["dead"]
+        started = await Book(ledger).start(job)
+        assert [run.run.scheduled_for for run in started.runs] == [NOON]
+        with pytest.raises(IntegrityError):
+            await ledger.write(lambda c: c.exec_driver_sql("UPDATE jobs SET status = 'nonsense'").close())
+    finally:
+        await ledger.close()
+
+
+def test_the_first_revision_is_as_it_was_released() -> None:
+    """A migration that has been run somewhere is never edited: a ledger that has it would miss the difference."""
+    text = (Path(migrations.__file__).parent / "versions" / "0001_first_light.py").read_bytes()
+    assert hashlib.sha256(text).hexdigest() == "4e39774ce7e7ca784a3049fc69d0a9316db42c81657b61ef9ba43d9d52b8a422"

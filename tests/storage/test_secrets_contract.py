@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, select, update
 from tests.storage.samples import NOON, OTHER_TEAM_ID, an_id
-from tests.support.clock import ManualClock
+from tests.support.clock import ManualClock, wait_until
 
 from zerocron.actions.secrets import NO_KEY, Secrets, check_master_keys
 from zerocron.core import sealing
@@ -401,18 +401,30 @@ async def test_use_that_cannot_be_written_down_is_kept_for_the_next_time(
     assert [row.last_used_at for row in await house.rows()] == [NOON]
 
 
-async def test_an_attempt_that_is_given_up_does_not_disturb_the_others(ledger: Ledger) -> None:
+async def test_an_attempt_that_is_given_up_does_not_disturb_the_others(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     house = House(ledger, OLD)
     await house.put("A", CANARY)
+    query, answer = house.reader._query, asyncio.Event()
+
+    async def held(wanted: Any) -> Any:
+        await answer.wait()
+        return await query(wanted)
+
+    monkeypatch.setattr(house.reader, "_query", held)
     asked = [asyncio.create_task(house.value("A")) for _ in range(3)]
-    await asyncio.sleep(0)  # noqa: TID251  they ask
+    await wait_until(lambda: house.reader._reading is not None, "the question")
     asked[1].cancel()
+    answer.set()
     await house.reader.close()
     assert await asyncio.gather(*asked[::2]) == [CANARY, CANARY]
     house.reader._ledger = Away()  # type: ignore[assignment]
+    answer.clear()
     left = [asyncio.create_task(house.reader._read(TEAM, frozenset("A"))) for _ in range(2)]
-    await asyncio.sleep(0)  # noqa: TID251  they ask
+    await wait_until(lambda: house.reader._reading is not None, "the question")
     left[0].cancel()
+    answer.set()
     results = await asyncio.gather(*left, return_exceptions=True)
     assert [type(result).__name__ for result in results] == ["CancelledError", "Unavailable"]
     await house.reader.close()

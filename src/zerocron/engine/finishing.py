@@ -76,8 +76,11 @@ def finish_batch(
             late.append(result.execution)
             continue
         ending.executions.append(result.execution)
-        if budget is not None and run.attempt == 1:
-            budget.began(run.team_id, now)
+        if run.attempt == 1:
+            # Written down before it was sent, as what was planned: how late it really was is known now.
+            run.started_at = max(run.started_at or 0, result.execution.started_at)
+            if budget is not None:
+                budget.began(run.team_id, now)
         ending.end(run, _settler(result, shortages.get(run.id, 0), budget, now), result.execution.duration_ms)
     if late:
         execution_rows.add_late_results(connection, late)

@@ -13,11 +13,11 @@ from sqlalchemy import Connection
 _one_at_a_time = threading.Lock()  # Alembic keeps what it works on in module globals
 
 
-def upgrade(connection: Connection) -> None:
-    """Bring the schema to the newest revision; nothing happens when it is there already."""
+def upgrade(connection: Connection, revision: str = "head") -> None:
+    """Bring the schema to a revision, the newest unless it is named; nothing happens when it is there already."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     with _one_at_a_time:
-        command.upgrade(config, "head")
+        command.upgrade(config, revision)

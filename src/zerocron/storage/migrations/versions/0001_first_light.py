@@ -11,14 +11,11 @@ branch_labels = None
 depends_on = None
 
 
-_ID = sa.String(length=36).with_variant(sa.String(length=36, collation="C"), "postgresql")
-
-
 def upgrade() -> None:
     op.create_table(
         "api_keys",
         sa.Column("id", sa.String(length=16), nullable=False),
-        sa.Column("team_id", _ID, nullable=False),
+        sa.Column("team_id", sa.String(length=36), nullable=False),
         sa.Column("name", sa.String(length=200), nullable=False),
         sa.Column("secret_hash", sa.String(length=64), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
@@ -27,25 +24,13 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_api_keys")),
     )
     op.create_table(
-        "data_keys",
-        sa.Column("id", _ID, nullable=False),
-        sa.Column("team_id", _ID, nullable=False),
-        sa.Column("generation", sa.Integer(), nullable=False),
-        sa.Column("master_key_id", sa.String(length=16), nullable=False),
-        sa.Column("wrapped", sa.String(length=200), nullable=False),
-        sa.Column("uses", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
-        sa.Column("created_at", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_data_keys")),
-        sa.UniqueConstraint("team_id", "generation", name=op.f("uq_data_keys_team_id_generation")),
-    )
-    op.create_table(
         "executions",
-        sa.Column("run_id", _ID, nullable=False),
+        sa.Column("run_id", sa.String(length=36), nullable=False),
         sa.Column("scheduled_for", sa.BigInteger(), nullable=False),
         sa.Column("attempt", sa.Integer(), nullable=False),
-        sa.Column("job_id", _ID, nullable=False),
-        sa.Column("team_id", _ID, nullable=False),
-        sa.Column("session_id", _ID, nullable=False),
+        sa.Column("job_id", sa.String(length=36), nullable=False),
+        sa.Column("team_id", sa.String(length=36), nullable=False),
+        sa.Column("session_id", sa.String(length=36), nullable=False),
         sa.Column("cause", sa.String(length=16), nullable=False),
         sa.Column("status", sa.String(length=16), nullable=False),
         sa.Column("started_at", sa.BigInteger(), nullable=False),
@@ -68,7 +53,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "idempotency_keys",
-        sa.Column("team_id", _ID, nullable=False),
+        sa.Column("team_id", sa.String(length=36), nullable=False),
         sa.Column("operation", sa.String(length=64), nullable=False),
         sa.Column("key", sa.String(length=255), nullable=False),
         sa.Column("request_hash", sa.String(length=64), nullable=False),
@@ -79,9 +64,9 @@ def upgrade() -> None:
     op.create_index("ix_idempotency_keys_created_at", "idempotency_keys", ["created_at"], unique=False)
     op.create_table(
         "job_versions",
-        sa.Column("job_id", _ID, nullable=False),
+        sa.Column("job_id", sa.String(length=36), nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
-        sa.Column("team_id", _ID, nullable=False),
+        sa.Column("team_id", sa.String(length=36), nullable=False),
         sa.Column("status", sa.String(length=16), nullable=False),
         sa.Column("schedule", sa.Text(), nullable=False),
         sa.Column("definition", sa.Text(), nullable=False),
@@ -90,8 +75,8 @@ def upgrade() -> None:
     )
     op.create_table(
         "jobs",
-        sa.Column("id", _ID, nullable=False),
-        sa.Column("team_id", _ID, nullable=False),
+        sa.Column("id", sa.String(length=36), nullable=False),
+        sa.Column("team_id", sa.String(length=36), nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("status", sa.String(length=16), nullable=False),
         sa.Column("name", sa.String(length=200), nullable=False),
@@ -109,38 +94,35 @@ def upgrade() -> None:
         sa.Column("headers", sa.Text(), nullable=False),
         sa.Column("body", sa.Text(), nullable=True),
         sa.Column("timeout_seconds", sa.Double(), nullable=False),
-        sa.Column("delivery", sa.Text(), nullable=False),
+        sa.Column("retry_attempts", sa.Integer(), nullable=False),
+        sa.Column("retry_backoff", sa.String(length=32), nullable=False),
+        sa.Column("retry_delay_seconds", sa.Double(), nullable=False),
+        sa.Column("success", sa.Text(), nullable=False),
         sa.Column("overlap", sa.String(length=16), nullable=False),
         sa.Column("catchup", sa.String(length=16), nullable=False),
         sa.Column("catchup_window_seconds", sa.Integer(), nullable=False),
         sa.Column("on_lost", sa.String(length=16), nullable=False),
-        sa.Column("disable_after", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("notify", sa.Text(), nullable=False),
         sa.Column("tags", sa.Text(), nullable=False),
         sa.Column("warnings", sa.Text(), nullable=False),
         sa.Column("next_run_at", sa.BigInteger(), nullable=True),
-        sa.Column("active_run_id", _ID, nullable=True),
+        sa.Column("active_run_id", sa.String(length=36), nullable=True),
         sa.Column("active_since", sa.BigInteger(), nullable=True),
-        sa.Column("queued_run_id", _ID, nullable=True),
-        sa.Column("crowded", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("queued_run_id", sa.String(length=36), nullable=True),
         sa.Column("succeeded", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("failed", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("skipped", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("consecutive_failures", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("duration_ms_total", sa.Double(), server_default=sa.text("0"), nullable=False),
-        sa.Column("status_reason", sa.String(length=200), nullable=True),
-        sa.Column("last_run_id", _ID, nullable=True),
+        sa.Column("last_run_id", sa.String(length=36), nullable=True),
         sa.Column("last_run_status", sa.String(length=16), nullable=True),
         sa.Column("last_run_scheduled_for", sa.BigInteger(), nullable=True),
         sa.Column("last_run_finished_at", sa.BigInteger(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("updated_at", sa.BigInteger(), nullable=False),
         sa.CheckConstraint("next_run_at IS NULL OR status = 'active'", name=op.f("ck_jobs_only_active_jobs_are_due")),
-        sa.CheckConstraint(
-            "status IN ('active', 'paused', 'disabled', 'completed', 'deleted')", name=op.f("ck_jobs_status")
-        ),
+        sa.CheckConstraint("status IN ('active', 'paused', 'completed', 'deleted')", name=op.f("ck_jobs_status")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_jobs")),
-        postgresql_with={"fillfactor": 80},
     )
     op.create_index(
         "ix_jobs_next_run_at",
@@ -153,11 +135,11 @@ def upgrade() -> None:
     op.create_index("ix_jobs_team_id_created_at", "jobs", ["team_id", "created_at", "id"], unique=False)
     op.create_table(
         "runs",
-        sa.Column("id", _ID, nullable=False),
+        sa.Column("id", sa.String(length=36), nullable=False),
         sa.Column("scheduled_for", sa.BigInteger(), nullable=False),
         sa.Column("trigger_key", sa.String(length=36), nullable=False),
-        sa.Column("job_id", _ID, nullable=False),
-        sa.Column("team_id", _ID, nullable=False),
+        sa.Column("job_id", sa.String(length=36), nullable=False),
+        sa.Column("team_id", sa.String(length=36), nullable=False),
         sa.Column("job_version", sa.Integer(), nullable=False),
         sa.Column("triggered_by", sa.String(length=16), nullable=False),
         sa.Column("status", sa.String(length=16), nullable=False),
@@ -166,7 +148,7 @@ def upgrade() -> None:
         sa.Column("cause", sa.String(length=16), nullable=False),
         sa.Column("redeliveries", sa.Integer(), nullable=False),
         sa.Column("retry_at", sa.BigInteger(), nullable=True),
-        sa.Column("session_id", _ID, nullable=True),
+        sa.Column("session_id", sa.String(length=36), nullable=True),
         sa.Column("attempt_started_at", sa.BigInteger(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("started_at", sa.BigInteger(), nullable=True),
@@ -207,66 +189,20 @@ def upgrade() -> None:
         postgresql_where=sa.text("retry_at IS NOT NULL"),
     )
     op.create_table(
-        "secrets",
-        sa.Column("id", _ID, nullable=False),
-        sa.Column("team_id", _ID, nullable=False),
-        sa.Column(
-            "name",
-            sa.String(length=64).with_variant(sa.String(length=64, collation="C"), "postgresql"),
-            nullable=False,
-        ),
-        sa.Column("data_key_id", _ID, nullable=False),
-        sa.Column("sealed", sa.Text(), nullable=False),
-        sa.Column("allowed_hosts", sa.Text(), nullable=False),
-        sa.Column("created_at", sa.BigInteger(), nullable=False),
-        sa.Column("updated_at", sa.BigInteger(), nullable=False),
-        sa.Column("last_used_at", sa.BigInteger(), nullable=True),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_secrets")),
-        sa.UniqueConstraint("team_id", "name", name=op.f("uq_secrets_team_id_name")),
-    )
-    op.create_table(
         "sessions",
-        sa.Column("id", _ID, nullable=False),
+        sa.Column("id", sa.String(length=36), nullable=False),
         sa.Column("node", sa.String(length=200), nullable=False),
         sa.Column("version", sa.String(length=32), nullable=False),
         sa.Column("started_at", sa.BigInteger(), nullable=False),
         sa.Column("renewed_at", sa.BigInteger(), nullable=False),
         sa.Column("expires_at", sa.BigInteger(), nullable=False),
-        sa.Column("clock_difference_ms", sa.BigInteger(), nullable=True),
         sa.Column("ended_at", sa.BigInteger(), nullable=True),
         sa.Column("end_reason", sa.String(length=16), nullable=True),
-        sa.Column("settled_at", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_sessions")),
-    )
-    op.create_index(
-        "ix_sessions_expires_at",
-        "sessions",
-        ["expires_at"],
-        unique=False,
-        sqlite_where=sa.text("settled_at IS NULL"),
-        postgresql_where=sa.text("settled_at IS NULL"),
-    )
-    op.create_table(
-        "signing_keys",
-        sa.Column("team_id", _ID, nullable=False),
-        sa.Column("id", _ID, nullable=False),
-        sa.Column("data_key_id", _ID, nullable=False),
-        sa.Column("sealed", sa.Text(), nullable=False),
-        sa.Column("created_at", sa.BigInteger(), nullable=False),
-        sa.Column("expires_at", sa.BigInteger(), nullable=True),
-        sa.PrimaryKeyConstraint("team_id", "id", name=op.f("pk_signing_keys")),
-    )
-    op.create_index(
-        "ix_signing_keys_team_id",
-        "signing_keys",
-        ["team_id"],
-        unique=True,
-        sqlite_where=sa.text("expires_at IS NULL"),
-        postgresql_where=sa.text("expires_at IS NULL"),
     )
     op.create_table(
         "teams",
-        sa.Column("id", _ID, nullable=False),
+        sa.Column("id", sa.String(length=36), nullable=False),
         sa.Column("name", sa.String(length=200), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_teams")),
