@@ -1,6 +1,6 @@
-"""Doing a thing once for one `Idempotency-Key`.
+"""Doing a thing once: for one `Idempotency-Key`, and when the answer to a commit is lost.
 
-Owns the rule: the same key with the same request gives the same thing again; with another request it is refused. The
+Owns both rules. The same key with the same request gives the same thing again; with another request it is refused. The
 key is noted first of all in the transaction that makes the thing, so that of two at once one makes it and the other
 finds it. Keys are forgotten after a day.
 """
@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from sqlalchemy import Connection
 
-from zerocron.core.errors import Conflict, Invalid
+from zerocron.core.errors import Conflict, Invalid, Unclear
 from zerocron.core.model import Instant
 from zerocron.storage.ledger import keys as key_rows
+from zerocron.storage.ledger.database import Ledger, Transaction
+
+T = TypeVar("T")
 
 KEY_CHARACTERS_MAX = 255
 
@@ -69,3 +72,21 @@ class Once:
         ):
             return None
         return self.earlier(connection)
+
+
+def still_there(found: T | None, noun: str) -> T:
+    """What an idempotency key made, unless that is gone: a second one must not be made for the same key."""
+    if found is None:
+        raise Conflict(f"The {noun} that this Idempotency-Key made is gone. Use a new key to make another.")
+    return found
+
+
+async def make(ledger: Ledger, transaction: Transaction[T], look_up: Transaction[T | None]) -> T:
+    """Make a thing; when the answer to the commit is lost, see whether it is there. Raises Unclear if it is not."""
+    try:
+        return await ledger.write(transaction)
+    except Unclear:
+        made = await ledger.read(look_up)
+        if made is None:
+            raise
+        return made

@@ -14,11 +14,11 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from zerocron.actions.idempotency import Once
+from zerocron.actions.idempotency import Once, make, still_there
 from zerocron.actions.schedules import read, spoken
 from zerocron.clock import Clock
 from zerocron.core import placeholders
-from zerocron.core.errors import Conflict, Invalid, NotFound, Unclear
+from zerocron.core.errors import Conflict, Invalid, NotFound
 from zerocron.core.ids import new_id
 from zerocron.core.lifecycle import OPEN, WAITING, Event, advance
 from zerocron.core.model import (
@@ -53,9 +53,9 @@ from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger import signing as signing_rows
-from zerocron.storage.ledger.database import Ledger, Transaction
+from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.timetable.contract import Timetable, job_member, run_member
-from zerocron.storage.timetable.horizon import put_near
+from zerocron.storage.timetable.horizon import point_at
 
 T = TypeVar("T")
 
@@ -139,7 +139,7 @@ class Jobs:
         once = Once.of(team_id, "jobs.create", idempotency_key, dataclasses.asdict(spec))
 
         def made_before(connection: Connection, earlier: str | None) -> Job | None:
-            return None if earlier is None else _still_there(job_rows.get(connection, team_id, earlier), "job")
+            return None if earlier is None else still_there(job_rows.get(connection, team_id, earlier), "job")
 
         self._check_tls(spec)
         try:
@@ -163,7 +163,7 @@ class Jobs:
             found = job_rows.get(connection, team_id, job.id)
             return None if found is None else (found, True)
 
-        made, is_new = await self._write(transaction, look_up)
+        made, is_new = await make(self._ledger, transaction, look_up)
         await self._point_at(made)
         return made, is_new
 
@@ -278,7 +278,7 @@ class Jobs:
             job = _existing(connection, team_id, job_id)
             earlier = once.claim(connection, run_id, now)
             if earlier is not None:
-                return _still_there(run_rows.get(connection, team_id, earlier), "run"), False
+                return still_there(run_rows.get(connection, team_id, earlier), "run"), False
             if job.status == JobStatus.PAUSED:
                 raise Conflict("The job is paused. Resume it before triggering it.")
             if job.status == JobStatus.DISABLED:
@@ -302,7 +302,7 @@ class Jobs:
             found = run_rows.get(connection, team_id, run_id)
             return None if found is None else (found, True)
 
-        run, is_new = await self._write(transaction, look_up)
+        run, is_new = await make(self._ledger, transaction, look_up)
         if is_new:
             await self._timetable.put({run_member(team_id, run.id): now})
         return run, is_new
@@ -400,22 +400,8 @@ class Jobs:
             except _BeginsSoon as soon:
                 await self._clock.sleep((soon.at - now) / 1000)
 
-    async def _write(self, transaction: Transaction[T], look_up: Transaction[T | None]) -> T:
-        """Make a thing; when the answer to the commit is lost, see whether it is there. Raises Unclear if it is not."""
-        try:
-            return await self._ledger.write(transaction)
-        except Unclear:
-            made = await self._ledger.read(look_up)
-            if made is None:
-                raise
-            return made
-
     async def _point_at(self, job: Job) -> None:
-        member = job_member(job.team_id, job.id)
-        if job.state.next_run_at is None:
-            await self._timetable.drop([member])
-        else:
-            await put_near(self._timetable, {member: job.state.next_run_at}, self._clock.now())
+        await point_at(self._timetable, job_member(job.team_id, job.id), job.state.next_run_at, self._clock.now())
 
 
 def _at(transaction: Callable[[Connection, Instant], T], now: Instant, connection: Connection) -> T:
@@ -433,13 +419,6 @@ class _BeginsSoon(Exception):
 def _check_begun(job: Job, now: Instant) -> None:
     if job.state.active_since is not None and now < job.state.active_since <= now + EARLY_MS_MAX:
         raise _BeginsSoon(job.state.active_since)
-
-
-def _still_there(found: T | None, noun: str) -> T:
-    """What an idempotency key made, unless that is gone: a second one must not be made for the same key."""
-    if found is None:
-        raise Conflict(f"The {noun} that this Idempotency-Key made is gone. Use a new key to make another.")
-    return found
 
 
 def _existing(connection: Connection, team_id: str, job_id: str, *, lock: bool = True) -> Job:

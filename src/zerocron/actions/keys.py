@@ -16,15 +16,14 @@ from sqlalchemy import Connection
 from zerocron.actions.idempotency import Once
 from zerocron.clock import Clock
 from zerocron.core.errors import Conflict, NotFound, Unauthorized
-from zerocron.core.model import Instant
 from zerocron.core.tokens import Token, digest, new_token, read_token
 from zerocron.storage.ledger import keys as key_rows
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.ledger.keys import ApiKey
+from zerocron.storage.ledger.uses import Uses
 
 REMEMBERED_SECONDS = 1.0
 REMEMBERED_MAX = 10_000
-SAVE_USE_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Keys:
         self._ledger = ledger
         self._clock = clock
         self._remembered: OrderedDict[str, tuple[ApiKey | None, float]] = OrderedDict()
-        self._used: dict[str, Instant] = {}
+        self._uses = Uses(ledger, key_rows.save_last_used)
 
     async def create(self, team_id: str, name: str, idempotency_key: str | None = None) -> tuple[ApiKey, Token]:
         """A new key, and its token, which nobody can see again.
@@ -70,7 +69,7 @@ class Keys:
     async def page(self, team_id: str, *, after: str, limit: int) -> list[ApiKey]:
         """The team's keys that are not revoked, by id."""
         found = await self._ledger.read(lambda connection: key_rows.page(connection, team_id, after=after, limit=limit))
-        return [dataclasses.replace(key, last_used_at=self._used.get(key.id, key.last_used_at)) for key in found]
+        return [dataclasses.replace(key, last_used_at=self._uses.noted.get(key.id, key.last_used_at)) for key in found]
 
     async def revoke(self, team_id: str, key_id: str) -> None:
         """From now on (on other nodes within a second) the key opens nothing. Raises NotFound."""
@@ -90,23 +89,12 @@ class Keys:
         matches = hmac.compare_digest(digest(token.secret), expected)
         if key is None or not matches or key.revoked_at is not None:
             raise Unauthorized
-        self._used[key.id] = self._clock.now()
+        self._uses.noted[key.id] = self._clock.now()
         return Bearer(key.team_id, key.id)
 
     async def save_use(self) -> float:
         """Write down when keys were last used; returns the seconds until the next time."""
-        used, self._used = self._used, {}
-        if used:
-
-            def transaction(connection: Connection) -> None:
-                key_rows.save_last_used(connection, used)
-
-            try:
-                await self._ledger.write(transaction)
-            except BaseException:
-                self._used = used | self._used  # for the next time
-                raise
-        return SAVE_USE_SECONDS
+        return await self._uses.save()
 
     async def _find(self, key_id: str) -> ApiKey | None:
         remembered = self._remembered.get(key_id)

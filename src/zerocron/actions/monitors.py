@@ -9,14 +9,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from zerocron.actions.idempotency import Once
+from zerocron.actions.idempotency import Once, make, still_there
 from zerocron.actions.ping_tokens import TokenDirectory
+from zerocron.actions.schedules import spoken
 from zerocron.clock import Clock
-from zerocron.core.errors import Conflict, Invalid, NotFound, Unclear
+from zerocron.core.errors import Conflict, Invalid, NotFound
 from zerocron.core.ids import new_id
 from zerocron.core.model import Instant, is_uuid
 from zerocron.core.monitor import (
@@ -41,12 +41,10 @@ from zerocron.core.phrases import Code as Language
 from zerocron.core.schedule import DayMatch, DstPolicy, Schedule
 from zerocron.core.understanding import Understood
 from zerocron.storage.ledger import monitors as monitor_rows
-from zerocron.storage.ledger.database import Ledger, Transaction
+from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.ledger.monitors import FlipRow, PingRow, Watched
 from zerocron.storage.timetable.contract import Timetable, monitor_member
-from zerocron.storage.timetable.horizon import put_near
-
-T = TypeVar("T")
+from zerocron.storage.timetable.horizon import point_at
 
 DAY_MS = 86_400_000
 PAUSE_MS_MAX = 366 * DAY_MS
@@ -127,7 +125,7 @@ class Monitors:
         def transaction(connection: Connection) -> tuple[Monitor, bool]:
             earlier = once.claim(connection, monitor.id, now)
             if earlier is not None:
-                return _still_there(monitor_rows.get(connection, team_id, earlier)), False
+                return still_there(monitor_rows.get(connection, team_id, earlier), "monitor"), False
             monitor_rows.insert(connection, monitor)
             return monitor, True
 
@@ -135,7 +133,7 @@ class Monitors:
             found = monitor_rows.get(connection, team_id, monitor.id)
             return None if found is None else (found, True)
 
-        made, is_new = await self._write(transaction, look_up)
+        made, is_new = await make(self._ledger, transaction, look_up)
         self._tokens.learn([(made.id, made.token_hash, True)])
         return self._seen(made), is_new
 
@@ -302,23 +300,10 @@ class Monitors:
         await self._point_at(monitor)
         return await self.get(team_id, monitor.id)
 
-    async def _write(self, transaction: Transaction[T], look_up: Transaction[T | None]) -> T:
-        """Make a thing; when the answer to the commit is lost, see whether it is there. Raises Unclear if it is not."""
-        try:
-            return await self._ledger.write(transaction)
-        except Unclear:
-            made = await self._ledger.read(look_up)
-            if made is None:
-                raise
-            return made
-
     async def _point_at(self, monitor: Monitor) -> None:
-        member = monitor_member(monitor.team_id, monitor.id)
         deadline = monitor.watch.deadline_at
-        if deadline is None:
-            await self._timetable.drop([member])
-        else:
-            await put_near(self._timetable, {member: deadline + JUDGED_AFTER_MS}, self._clock.now())
+        judged_at = None if deadline is None else deadline + JUDGED_AFTER_MS
+        await point_at(self._timetable, monitor_member(monitor.team_id, monitor.id), judged_at, self._clock.now())
 
     def _build(self, team_id: str, spec: MonitorSpec, now: Instant) -> Monitor:
         understood = _understand(spec, now)
@@ -336,7 +321,7 @@ class Monitors:
             notify={},
             tags=spec.tags,
             warnings=understood.warnings,
-            language=spec.language or understood.language or "en",
+            language=spoken(understood, spec.language),
             token_hash=self._tokens.keeper.digest(token),
             token_sealed=self._tokens.keeper.seal(token, monitor_id),
             token_changed_at=now,
@@ -359,12 +344,6 @@ def _existing(connection: Connection, team_id: str, monitor_id: str, *, lock: bo
     if monitor is None:
         raise NotFound("There is no such monitor.")
     return monitor
-
-
-def _still_there(found: Monitor | None) -> Monitor:
-    if found is None:
-        raise Conflict("The monitor that this Idempotency-Key made is gone. Use a new key to make another.")
-    return found
 
 
 def _verdicts(connection: Connection, monitors: list[Monitor], now: Instant) -> list[Verdict]:
@@ -405,7 +384,7 @@ def _rebuilt(monitor: Monitor, spec: MonitorSpec, before: MonitorSpec, now: Inst
         made,
         expectation=_expectation(spec, understood.schedule),
         warnings=understood.warnings,
-        language=spec.language or understood.language or "en",
+        language=spoken(understood, spec.language),
     )
 
 

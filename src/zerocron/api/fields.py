@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 import orjson
 from fastapi import Path, Query
@@ -15,6 +16,8 @@ from zerocron.api.wording import worded
 from zerocron.core.errors import Invalid
 from zerocron.core.instants import to_rfc3339
 from zerocron.core.model import Instant
+
+T = TypeVar("T")
 
 PAGE_MAX = 200
 NAME_CHARACTERS_MAX = 200
@@ -109,6 +112,11 @@ def maybe_instant(value: Instant | None) -> str | None:
 def write_cursor(*key: Any) -> str:
     """An opaque text for the place after a row."""
     return base64.urlsafe_b64encode(orjson.dumps(key)).decode().rstrip("=")
+
+
+def page_of(found: list[T], limit: int, key: Callable[[T], tuple[Any, ...]]) -> tuple[list[T], str | None]:
+    """What a page shows of the `limit + 1` rows that were asked for, and the cursor of what follows."""
+    return found[:limit], write_cursor(*key(found[limit - 1])) if len(found) > limit else None
 
 
 def read_cursor(text: str | None, *kinds: type) -> Any:

@@ -10,7 +10,7 @@ import orjson
 from fastapi import APIRouter, Query, Response
 
 from zerocron.actions.jobs import JobSpec
-from zerocron.api.fields import Cursor, JobId, Limit, instant, maybe_instant, read_cursor, write_cursor
+from zerocron.api.fields import Cursor, JobId, Limit, instant, maybe_instant, page_of, read_cursor
 from zerocron.api.job_models import (
     JobChange,
     JobIn,
@@ -27,7 +27,7 @@ from zerocron.api.job_models import (
     SuccessOut,
 )
 from zerocron.api.runs import RunOut, run_out
-from zerocron.api.services import OnceKey, Use, Who
+from zerocron.api.services import KEY_REUSED, OnceKey, Use, Who, note_replay
 from zerocron.core.model import (
     Catchup,
     Job,
@@ -45,11 +45,10 @@ from zerocron.core.understanding import describe
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 JobStatusIn = Literal["active", "paused", "disabled", "completed"]
-_KEY_REUSED = "The `Idempotency-Key` was used for another request, or what it made is gone."
 _CHANGED_MEANWHILE = "Somebody else changed the job at the same moment."
 
 
-@router.post("", status_code=201, response_model=JobOut, responses={409: {"description": _KEY_REUSED}})
+@router.post("", status_code=201, response_model=JobOut, responses={409: {"description": KEY_REUSED}})
 async def create_job(given: JobIn, who: Who, services: Use, response: Response, key: OnceKey = None) -> JobOut:
     """Create a job. It starts to run at its next slot."""
     job, is_new = await services.jobs.create(who.team_id, _spec(given), key)
@@ -72,8 +71,8 @@ async def list_jobs(
     found = await services.jobs.page(
         who.team_id, status=status, tag=tag, text=q, before=read_cursor(cursor, int, str), limit=limit + 1
     )
-    more = write_cursor(found[limit - 1].created_at, found[limit - 1].id) if len(found) > limit else None
-    return JobPage(items=[job_out(job) for job in found[:limit]], next_cursor=more)
+    shown, more = page_of(found, limit, lambda job: (job.created_at, job.id))
+    return JobPage(items=[job_out(job) for job in shown], next_cursor=more)
 
 
 @router.get("/{job_id}", response_model=JobOut)
@@ -131,7 +130,7 @@ async def resume_job(job_id: JobId, who: Who, services: Use) -> JobOut:
     "/{job_id}/trigger",
     status_code=202,
     response_model=RunOut,
-    responses={409: {"description": f"The job is paused or disabled. {_KEY_REUSED}"}},
+    responses={409: {"description": f"The job is paused or disabled. {KEY_REUSED}"}},
 )
 async def trigger_job(job_id: JobId, who: Who, services: Use, response: Response, key: OnceKey = None) -> RunOut:
     """Run a job now, outside of its schedule, which does not move. The overlap policy applies.
@@ -142,12 +141,6 @@ async def trigger_job(job_id: JobId, who: Who, services: Use, response: Response
     response.headers["Location"] = f"/v1/runs/{run.id}"
     note_replay(response, is_new=is_new)
     return run_out(run)
-
-
-def note_replay(response: Response, *, is_new: bool) -> None:
-    """Say that this answer is about something that was made before."""
-    if not is_new:
-        response.headers["Idempotent-Replay"] = "true"
 
 
 def job_out(job: Job) -> JobOut:

@@ -16,9 +16,9 @@ from zerocron.api.fields import (
     Output,
     instant,
     maybe_instant,
+    page_of,
     read_cursor,
     visible_text,
-    write_cursor,
 )
 from zerocron.api.services import OnceKey, Use, Who
 from zerocron.storage.ledger.keys import ApiKey
@@ -73,8 +73,8 @@ async def list_api_keys(who: Who, services: Use, limit: Limit = 50, cursor: Curs
     """Keys that are not revoked, in the order of their ids."""
     (after,) = read_cursor(cursor, str) or ("",)
     found = await services.keys.page(who.team_id, after=after, limit=limit + 1)
-    more = write_cursor(found[limit - 1].id) if len(found) > limit else None
-    return ApiKeyPage(items=[_out(key) for key in found[:limit]], next_cursor=more)
+    shown, more = page_of(found, limit, lambda key: (key.id,))
+    return ApiKeyPage(items=[_out(key) for key in shown], next_cursor=more)
 
 
 @router.delete("/{key_id}", status_code=204)

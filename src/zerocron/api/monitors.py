@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal, cast
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from zerocron.actions.monitors import MonitorSpec, Seen
-from zerocron.api.fields import Cursor, Limit, instant, maybe_instant, read_cursor, write_cursor
+from zerocron.api.fields import Cursor, Limit, instant, maybe_instant, page_of, read_cursor
 from zerocron.api.job_models import LanguageCode
-from zerocron.api.jobs import note_replay
 from zerocron.api.monitor_models import (
     DayOut,
     FlipOut,
@@ -24,7 +23,7 @@ from zerocron.api.monitor_models import (
     PingPage,
     UptimeOut,
 )
-from zerocron.api.services import OnceKey, Services, Use, Who
+from zerocron.api.services import KEY_REUSED, OnceKey, Services, Use, Who, note_replay
 from zerocron.core.errors import Invalid
 from zerocron.core.instants import from_rfc3339
 from zerocron.core.monitor import FLIP_REASON_TEXTS, PAUSED, Day, FlipReason, Health, PingKind
@@ -36,11 +35,10 @@ router = APIRouter(prefix="/v1/monitors", tags=["monitors"])
 MonitorId = Annotated[str, Path(description="The monitor's `id`.")]
 StatusIn = Literal["active", "paused"]
 HealthIn = Literal["new", "up", "down"]
-_KEY_REUSED = "The `Idempotency-Key` was used for another request, or what it made is gone."
 _CHANGED_MEANWHILE = "Somebody else changed the monitor at the same moment."
 
 
-@router.post("", status_code=201, response_model=MonitorOut, responses={409: {"description": _KEY_REUSED}})
+@router.post("", status_code=201, response_model=MonitorOut, responses={409: {"description": KEY_REUSED}})
 async def create_monitor(
     given: MonitorIn, who: Who, services: Use, request: Request, response: Response, key: OnceKey = None
 ) -> MonitorOut:
@@ -75,9 +73,8 @@ async def list_monitors(
         before=read_cursor(cursor, int, str),
         limit=limit + 1,
     )
-    last = found[limit - 1].monitor if len(found) > limit else None
-    more = None if last is None else write_cursor(last.created_at, last.id)
-    return MonitorPage(items=[_out(seen, request, services) for seen in found[:limit]], next_cursor=more)
+    shown, more = page_of(found, limit, lambda seen: (seen.monitor.created_at, seen.monitor.id))
+    return MonitorPage(items=[_out(seen, request, services) for seen in shown], next_cursor=more)
 
 
 @router.get("/{monitor_id}", response_model=MonitorOut)
@@ -144,8 +141,8 @@ async def list_pings(
     found = await services.monitors.pings(
         who.team_id, monitor_id, kind=kind, before=before[0] if before else None, limit=limit + 1
     )
-    more = write_cursor(found[limit - 1].number) if len(found) > limit else None
-    return PingPage(items=[_ping_out(ping) for ping in found[:limit]], next_cursor=more)
+    shown, more = page_of(found, limit, lambda ping: (ping.number,))
+    return PingPage(items=[_ping_out(ping) for ping in shown], next_cursor=more)
 
 
 @router.get("/{monitor_id}/flips", response_model=FlipPage)
@@ -157,8 +154,8 @@ async def list_flips(
     found = await services.monitors.flips(
         who.team_id, monitor_id, before=before[0] if before else None, limit=limit + 1
     )
-    more = write_cursor(found[limit - 1].number) if len(found) > limit else None
-    return FlipPage(items=[_flip_out(flip) for flip in found[:limit]], next_cursor=more)
+    shown, more = page_of(found, limit, lambda flip: (flip.number,))
+    return FlipPage(items=[_flip_out(flip) for flip in shown], next_cursor=more)
 
 
 @router.get("/{monitor_id}/uptime", response_model=UptimeOut)
@@ -177,7 +174,7 @@ async def show_uptime(
 def _out(seen: Seen, request: Request, services: Services) -> MonitorOut:
     monitor, verdict = seen.monitor, seen.verdict
     expectation, watch = monitor.expectation, monitor.watch
-    schedule = expectation.schedule
+    schedule, spec = expectation.schedule, MonitorSpec.of(monitor)
     is_paused = watch.status == PAUSED
     is_late = verdict.health == Health.LATE and not is_paused
     reason = None if watch.reason is None else FlipReason(watch.reason)
@@ -199,9 +196,9 @@ def _out(seen: Seen, request: Request, services: Services) -> MonitorOut:
         language=cast(LanguageCode, monitor.language),
         dst=schedule.dst,
         day_match=schedule.day_match,
-        grace_period_seconds=expectation.grace_ms // 1000,
-        max_duration_seconds=_seconds(expectation.max_run_ms),
-        min_duration_seconds=_seconds(expectation.min_run_ms),
+        grace_period_seconds=spec.grace_period_seconds,
+        max_duration_seconds=spec.max_duration_seconds,
+        min_duration_seconds=spec.min_duration_seconds,
         post_only=monitor.post_only,
         resume_on_ping=expectation.resume_on_ping,
         notify=monitor.notify,
@@ -284,7 +281,3 @@ def _instant(text: str) -> int:
         return from_rfc3339(text)
     except (ValueError, OverflowError):
         raise Invalid("Give an instant with its offset, such as 2027-01-02T09:00:00Z.", field="until") from None
-
-
-def _seconds(milliseconds: int | None) -> int | None:
-    return None if milliseconds is None else milliseconds // 1000

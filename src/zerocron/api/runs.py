@@ -20,8 +20,8 @@ from zerocron.api.fields import (
     RunId,
     instant,
     maybe_instant,
+    page_of,
     read_cursor,
-    write_cursor,
 )
 from zerocron.api.services import Use, Who
 from zerocron.core.model import (
@@ -163,9 +163,8 @@ async def list_runs(
     found = await services.jobs.runs(
         who.team_id, job_id, status=status, before=read_cursor(cursor, int, str), limit=limit + 1
     )
-    last = found[limit - 1] if len(found) > limit else None
-    more = write_cursor(last.scheduled_for, last.trigger_key) if last else None
-    return RunPage(items=[run_out(run) for run in found[:limit]], next_cursor=more)
+    shown, more = page_of(found, limit, lambda run: (run.scheduled_for, run.trigger_key))
+    return RunPage(items=[run_out(run) for run in shown], next_cursor=more)
 
 
 @router.get("/runs/{run_id}", response_model=RunWithExecutions)
@@ -185,11 +184,8 @@ async def list_executions(
     found = await services.jobs.executions(
         who.team_id, job_id, before=read_cursor(cursor, int, str, int), limit=limit + 1
     )
-    more = None
-    if len(found) > limit:
-        trigger_key, last = found[limit - 1]
-        more = write_cursor(last.scheduled_for, trigger_key, last.attempt)
-    return ExecutionPage(items=[execution_out(execution) for _, execution in found[:limit]], next_cursor=more)
+    shown, more = page_of(found, limit, lambda row: (row[1].scheduled_for, row[0], row[1].attempt))
+    return ExecutionPage(items=[execution_out(execution) for _, execution in shown], next_cursor=more)
 
 
 @router.get("/executions/{execution_id}", response_model=ExecutionOut)

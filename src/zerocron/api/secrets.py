@@ -16,9 +16,9 @@ from zerocron.api.fields import (
     Output,
     instant,
     maybe_instant,
+    page_of,
     read_cursor,
     shaped,
-    write_cursor,
 )
 from zerocron.api.services import Use, Who
 from zerocron.api.wording import worded
@@ -125,8 +125,8 @@ async def list_secrets(who: Who, services: Use, limit: Limit = 50, cursor: Curso
     """The secrets by name, without their values."""
     (after,) = read_cursor(cursor, str) or ("",)
     found = await services.secrets.page(who.team_id, after=after, limit=limit + 1)
-    more = write_cursor(found[limit - 1].name) if len(found) > limit else None
-    return SecretPage(items=[_out(secret) for secret in found[:limit]], next_cursor=more)
+    shown, more = page_of(found, limit, lambda secret: (secret.name,))
+    return SecretPage(items=[_out(secret) for secret in shown], next_cursor=more)
 
 
 @router.delete("/{name}", status_code=204)

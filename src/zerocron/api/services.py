@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Header, Request, Response
 
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Bearer, Keys
@@ -67,3 +67,10 @@ OnceKey = Annotated[
         examples=["nightly-report-2027-01-01"],
     ),
 ]
+KEY_REUSED = "The `Idempotency-Key` was used for another request, or what it made is gone."
+
+
+def note_replay(response: Response, *, is_new: bool) -> None:
+    """Say that this answer is about something that was made before."""
+    if not is_new:
+        response.headers["Idempotent-Replay"] = "true"

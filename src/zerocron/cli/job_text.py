@@ -53,7 +53,7 @@ def _wide_table(jobs: list[Json], now: int) -> Table:
         made.add_row(
             Text(clean(job["name"])),
             word(job["status"]),
-            Text(clean(_schedule_words(job))),
+            Text(clean(schedule_words(job))),
             Text(f"{when}, {at}" if at else when),
             Text.assemble(result, f" {ago}" if ago else ""),
             Text(job["id"]),
@@ -104,10 +104,10 @@ def _last_cells(job: Json, now: int) -> tuple[Text, str]:
     return result, times.relative(times.instant(last["finished_at"]), now)
 
 
-def _schedule_words(job: Json) -> str:
+def schedule_words(thing: Json) -> str:
     """As it was typed, with its zone where that says something."""
-    written = str(job["schedule"])
-    return written if job["timezone"] == "UTC" else f"{written} ({job['timezone']})"
+    written = str(thing["schedule"])
+    return written if thing["timezone"] == "UTC" else f"{written} ({thing['timezone']})"
 
 
 def _meaning(job: Json) -> list[Text]:
@@ -117,11 +117,7 @@ def _meaning(job: Json) -> list[Text]:
 
 
 def next_words(job: Json) -> str:
-    now = SystemClock().now()
-    if job["next_run_at"] is None:
-        return "none"
-    at = times.instant(job["next_run_at"])
-    return f"{times.relative(at, now)}, {times.full(at)}"
+    return times.when(job["next_run_at"], SystemClock().now())
 
 
 def print_job(client: Client, job: Json, as_json: bool, heading: str | None = None) -> None:
@@ -154,7 +150,7 @@ def _job_fields(job: Json, next_runs: list[int]) -> list[tuple[str, str | Text]]
             "status",
             Text.assemble(word(job["status"]), f"  {clean(job['status_reason'])}" if job["status_reason"] else ""),
         ),
-        ("schedule", lines([_schedule_words(job), *_meaning(job)])),
+        ("schedule", lines([schedule_words(job), *_meaning(job)])),
         ("next runs", "\n".join(f"{times.full(at)}  {times.relative(at, now)}" for at in next_runs) or "none"),
         ("calls", f"{job['method']} {job['url']}"),
     ]

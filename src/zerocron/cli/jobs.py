@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any, Literal, get_args
 
 import typer
 
 from zerocron.cli import options as o
 from zerocron.cli import runs
+from zerocron.cli.asking import ask
 from zerocron.cli.client import Client, find_server
 from zerocron.cli.errors import FAILED
 from zerocron.cli.job_text import next_words, print_job, print_jobs
 from zerocron.cli.names import find_job
 from zerocron.cli.program import program
 from zerocron.cli.run_text import print_end
-from zerocron.cli.show import clean, note, plural, print_json, say
+from zerocron.cli.show import note, plural, print_json, print_result, say
 from zerocron.core.errors import Invalid
 
 app = typer.Typer(help="Create jobs, look at them, and tell them what to do.")
@@ -25,7 +25,7 @@ app = typer.Typer(help="Create jobs, look at them, and tell them what to do.")
     epilog="Example: 0cron jobs create --name backup --schedule '30 2 * * *' --tz Europe/Paris "
     "--url https://example.com/backup --attempts 3"
 )
-@o.with_job_options
+@o.with_options(o.JOB_OPTIONS, behind="url")
 def create(
     context: typer.Context,
     name: o.NewName,
@@ -51,23 +51,21 @@ def create(
 
 
 @app.command("list")
+@o.with_server
 def list_jobs(
+    client: Client,
     status: Annotated[
         Literal["active", "paused", "disabled", "completed"] | None, typer.Option("--status", help="Only these.")
     ] = None,
-    tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only those with it.")] = None,
+    tag: o.WithTag = None,
     search: Annotated[
         str | None, typer.Option("--search", "-q", metavar="TEXT", help="Part of the name or the URL.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most so many.")] = 50,
-    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    limit: o.Limit = 50,
+    everything: o.Everything = False,
     as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
 ) -> None:
     """List jobs, newest first."""
-    client = Client(find_server(api_url, api_key, data_dir))
     page = client.pages("/v1/jobs", limit=None if everything else limit, status=status, tag=tag, q=search)
     if as_json:
         print_json(page)
@@ -84,20 +82,14 @@ def list_jobs(
 
 
 @app.command()
-def show(
-    job: o.JobName,
-    as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
-) -> None:
+@o.with_server
+def show(client: Client, job: o.JobName, as_json: o.AsJson = False) -> None:
     """Show one job with all that was set, its next runs and its figures."""
-    client = Client(find_server(api_url, api_key, data_dir))
     print_job(client, find_job(client, job), as_json)
 
 
 @app.command(epilog="Example: 0cron jobs edit backup --schedule '0 3 * * *' --timeout 5m")
-@o.with_job_options
+@o.with_options(o.JOB_OPTIONS, behind="url")
 def edit(
     context: typer.Context,
     job: o.JobName,
@@ -128,51 +120,31 @@ def edit(
 
 
 @app.command()
-def pause(
-    job: o.JobName,
-    as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
-) -> None:
+@o.with_server
+def pause(client: Client, job: o.JobName, as_json: o.AsJson = False) -> None:
     """Stop a job's schedule and cancel waiting retries. A request under way goes on."""
-    client = Client(find_server(api_url, api_key, data_dir))
     paused = client.send("POST", f"/v1/jobs/{find_job(client, job)['id']}/pause")
-    if as_json:
-        print_json(paused)
-    else:
-        say(f'Paused "{paused["name"]}". It runs no more until you resume it.')
+    print_result(paused, as_json, f'Paused "{paused["name"]}". It runs no more until you resume it.')
 
 
 @app.command()
-def resume(
-    job: o.JobName,
-    as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
-) -> None:
+@o.with_server
+def resume(client: Client, job: o.JobName, as_json: o.AsJson = False) -> None:
     """Let a paused or disabled job go on with its next slot from now. Paused time is never made up for."""
-    client = Client(find_server(api_url, api_key, data_dir))
     resumed = client.send("POST", f"/v1/jobs/{find_job(client, job)['id']}/resume")
-    if as_json:
-        print_json(resumed)
-    else:
-        say(f'Resumed "{resumed["name"]}". Next run: {next_words(resumed)}.')
+    print_result(resumed, as_json, f'Resumed "{resumed["name"]}". Next run: {next_words(resumed)}.')
 
 
 @app.command()
+@o.with_server
 def trigger(
+    client: Client,
     job: o.JobName,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Until it ends; exit code 1 unless it succeeded.")] = False,
     idempotency_key: o.OnceKey = None,
     as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
 ) -> None:
     """Run a job now, beside its schedule, which does not move. The overlap policy applies."""
-    client = Client(find_server(api_url, api_key, data_dir))
     found = find_job(client, job)
     run = client.send("POST", f"/v1/jobs/{found['id']}/trigger", idempotency_key=idempotency_key)
     if not as_json:
@@ -190,45 +162,35 @@ def trigger(
 
 
 @app.command()
-def delete(
-    job: o.JobName,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
-) -> None:
+@o.with_server
+def delete(client: Client, job: o.JobName, yes: o.Yes = False, as_json: o.AsJson = False) -> None:
     """Delete a job and cancel waiting retries. Asks first when it runs on a terminal."""
-    client = Client(find_server(api_url, api_key, data_dir))
     found = find_job(client, job)
-    if not yes and sys.stdin.isatty() and not typer.confirm(clean(f'Delete "{found["name"]}"?'), err=True):
-        note("Nothing was deleted.")
-        raise typer.Exit(FAILED)
+    ask(f'Delete "{found["name"]}"?', yes=yes, otherwise="Nothing was deleted.")
     client.send("DELETE", f"/v1/jobs/{found['id']}")
-    if as_json:
-        print_json({"id": found["id"], "name": found["name"], "deleted": True})
-    else:
-        say(f'Deleted "{found["name"]}". Its runs can still be read by their ids.')
+    print_result(
+        {"id": found["id"], "name": found["name"], "deleted": True},
+        as_json,
+        f'Deleted "{found["name"]}". Its runs can still be read by their ids.',
+    )
 
 
 @app.command("runs", epilog="Example: 0cron jobs runs backup --follow")
+@o.with_server
 def list_runs(
+    client: Client,
     job: o.JobName,
     status: Annotated[
         runs.Status | None, typer.Option("--status", metavar="STATUS", help=f"Only {', '.join(get_args(runs.Status))}.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most so many.")] = 20,
+    limit: o.Limit = 20,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Print each run as it ends, until Ctrl-C.")] = False,
     as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
 ) -> None:
     """List the runs of a job, latest first; with --follow, print each one as it ends.
 
     With --follow --json there is one JSON object a line.
     """
-    client = Client(find_server(api_url, api_key, data_dir))
     found = find_job(client, job)
     if follow:
         runs.follow(client, found, status=status, limit=limit, as_json=as_json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -10,10 +9,10 @@ from rich.text import Text
 
 from zerocron.cli import options as o
 from zerocron.cli import times
-from zerocron.cli.client import Client, Server, find_server, segment
-from zerocron.cli.errors import FAILED
+from zerocron.cli.asking import ask
+from zerocron.cli.client import Client, Server, segment
 from zerocron.cli.program import program
-from zerocron.cli.show import clean, note, print_json, print_table, say, table
+from zerocron.cli.show import clean, print_json, print_table, say, table
 from zerocron.clock import SystemClock
 from zerocron.core.tokens import read_token
 
@@ -21,15 +20,14 @@ app = typer.Typer(help="API keys: make them, list them, revoke them.")
 
 
 @app.command()
+@o.with_server
 def create(
+    client: Client,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Whose it is, or what for.", show_default=False)],
     as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
 ) -> None:
     """Make an API key. It is shown this once and never again."""
-    made = Client(find_server(api_url, api_key, data_dir)).send("POST", "/v1/api-keys", {"name": name})
+    made = client.send("POST", "/v1/api-keys", {"name": name})
     if as_json:
         print_json(made)
         return
@@ -41,15 +39,10 @@ def create(
 
 
 @app.command("list")
-def list_keys(
-    as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
-) -> None:
+@o.with_server
+def list_keys(client: Client, as_json: o.AsJson = False) -> None:
     """List the keys that are not revoked. The keys themselves are shown to nobody."""
-    server = find_server(api_url, api_key, data_dir)
-    page = Client(server).pages("/v1/api-keys", limit=None)
+    page = client.pages("/v1/api-keys", limit=None)
     if as_json:
         print_json(page)
         return
@@ -58,29 +51,25 @@ def list_keys(
     made.columns[0].no_wrap = True
     for key in sorted(page["items"], key=lambda key: str(key["created_at"])):
         used = "never" if key["last_used_at"] is None else times.relative(times.instant(key["last_used_at"]), now)
-        name = clean(key["name"]) + (" (used now)" if key["id"] == _own_id(server) else "")
+        name = clean(key["name"]) + (" (used now)" if key["id"] == _own_id(client.server) else "")
         age = times.relative(times.instant(key["created_at"]), now)
         made.add_row(Text(key["id"]), Text(name), Text(age), Text(used))
     print_table(made)
 
 
 @app.command()
+@o.with_server
 def revoke(
+    client: Client,
     key_id: Annotated[str, typer.Argument(metavar="ID", help="As `keys list` shows it.", show_default=False)],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: o.Yes = False,
     as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
 ) -> None:
     """Revoke a key: within a second it opens nothing any more. Asks first when it runs on a terminal."""
-    server = find_server(api_url, api_key, data_dir)
-    is_own = key_id == _own_id(server)
+    is_own = key_id == _own_id(client.server)
     warning = "This is the key that this command itself uses. " if is_own else ""
-    if not yes and sys.stdin.isatty() and not typer.confirm(clean(f"{warning}Revoke {key_id} for good?"), err=True):
-        note("Nothing was revoked.")
-        raise typer.Exit(FAILED)
-    Client(server).send("DELETE", f"/v1/api-keys/{segment(key_id)}")
+    ask(f"{warning}Revoke {key_id} for good?", yes=yes, otherwise="Nothing was revoked.")
+    client.send("DELETE", f"/v1/api-keys/{segment(key_id)}")
     if as_json:
         print_json({"id": key_id, "revoked": True})
         return

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import typer
@@ -12,8 +12,9 @@ from rich.text import Text
 
 from zerocron.cli import options as o
 from zerocron.cli import times
+from zerocron.cli.asking import ask
 from zerocron.cli.client import Client, find_server
-from zerocron.cli.errors import FAILED
+from zerocron.cli.job_text import schedule_words
 from zerocron.cli.names import find_monitor
 from zerocron.cli.program import program
 from zerocron.cli.show import (
@@ -24,6 +25,7 @@ from zerocron.cli.show import (
     plural,
     print_fields,
     print_json,
+    print_result,
     print_table,
     say,
     shortened,
@@ -31,45 +33,41 @@ from zerocron.cli.show import (
     word,
 )
 from zerocron.clock import SystemClock
-from zerocron.core.errors import FieldError, Invalid
+from zerocron.core.errors import Invalid
 
 app = typer.Typer(help="Watch your own jobs: create monitors, look at them, and tell them what to do.")
 
 BODY_CHARACTERS_SHOWN = 200
-_EXPECTS = "What it expects"
 
 MonitorName = Annotated[
     str,
     typer.Argument(metavar="MONITOR", help="Its exact name, its id, or the beginning of its id.", show_default=False),
 ]
-_SCHEDULE_HELP = "A length ('every 5 minutes', 'every day') from ping to ping, or times ('every weekday at 9am', cron)."
-NewSchedule = Annotated[
-    str,
-    typer.Option("--schedule", metavar="TEXT", help=_SCHEDULE_HELP, rich_help_panel=_EXPECTS, show_default=False),
-]
-Schedule = Annotated[
-    str | None, typer.Option("--schedule", metavar="TEXT", help=_SCHEDULE_HELP, rich_help_panel=_EXPECTS)
-]
-
-
-def _length(option: str, text: str) -> Any:
-    return typer.Option(
-        option, metavar="SECONDS", parser=times.read_seconds, help=text, rich_help_panel=_EXPECTS, show_default=False
-    )
-
-
-Grace = Annotated[float | None, _length("--grace", "How long a ping may be overdue.  (5m)")]
-MaxDuration = Annotated[float | None, _length("--max-duration", "How long a run may take.  (the grace)")]
-MinDuration = Annotated[float | None, _length("--min-duration", "A run that ends sooner has failed.")]
-PostOnly = Annotated[
-    bool | None, typer.Option("--post-only/--any-method", help="Take POST alone.", rich_help_panel=_EXPECTS)
-]
-ResumeOnPing = Annotated[
-    bool | None,
-    typer.Option(
-        "--resume-on-ping/--stay-paused", help="What a success does when it is paused.", rich_help_panel=_EXPECTS
-    ),
-]
+_expects = partial(typer.Option, rich_help_panel="What it expects")
+_schedule = partial(
+    _expects,
+    "--schedule",
+    metavar="TEXT",
+    help="A length ('every 5 minutes', 'every day') from ping to ping, or times ('every weekday at 9am', cron).",
+)
+NewSchedule = Annotated[str, _schedule(show_default=False)]
+Schedule = Annotated[str | None, _schedule()]
+_length = partial(_expects, **o.LENGTH, show_default=False)
+MONITOR_OPTIONS: Mapping[str, Any] = {
+    "timezone": o.Timezone,
+    "language": o.Language,
+    "dst": o.Dst,
+    "day_match": o.DayMatch,
+    "grace": Annotated[float | None, _length("--grace", help="How long a ping may be overdue.  (5m)")],
+    "max_duration": Annotated[float | None, _length("--max-duration", help="How long a run may take.  (the grace)")],
+    "min_duration": Annotated[float | None, _length("--min-duration", help="A run that ends sooner has failed.")],
+    "post_only": Annotated[bool | None, _expects("--post-only/--any-method", help="Take POST alone.")],
+    "resume_on_ping": Annotated[
+        bool | None, _expects("--resume-on-ping/--stay-paused", help="What a success does when it is paused.")
+    ],
+    "tag": o.Tags,
+}
+"""What `create` and `edit` have in common, in the order of their help."""
 
 
 class Clearable(StrEnum):
@@ -80,58 +78,48 @@ class Clearable(StrEnum):
     TAGS = "tags"
 
 
-_CLEARED: Mapping[Clearable, Json] = {
-    Clearable.MAX_DURATION: {"max_duration_seconds": None},
-    Clearable.MIN_DURATION: {"min_duration_seconds": None},
-    Clearable.TAGS: {"tags": []},
+_CLEARED: o.Cleared = {
+    Clearable.MAX_DURATION: (("max_duration_seconds",), None),
+    Clearable.MIN_DURATION: (("min_duration_seconds",), None),
+    Clearable.TAGS: (("tags",), []),
 }
-_FIELDS: Mapping[str, str] = {
-    "name": "name",
-    "schedule": "schedule",
-    "timezone": "timezone",
-    "language": "language",
-    "dst": "dst",
-    "day_match": "day_match",
-    "grace": "grace_period_seconds",
-    "max_duration": "max_duration_seconds",
-    "min_duration": "min_duration_seconds",
-    "post_only": "post_only",
-    "resume_on_ping": "resume_on_ping",
-    "tag": "tags",
+_FIELDS: o.Fields = {
+    "name": ("name",),
+    "schedule": ("schedule",),
+    "timezone": ("timezone",),
+    "language": ("language",),
+    "dst": ("dst",),
+    "day_match": ("day_match",),
+    "grace": ("grace_period_seconds",),
+    "max_duration": ("max_duration_seconds",),
+    "min_duration": ("min_duration_seconds",),
+    "post_only": ("post_only",),
+    "resume_on_ping": ("resume_on_ping",),
+    "tag": ("tags",),
 }
-"""The parameter of a command, and the API's name for it."""
+_READERS: Mapping[str, Any] = {"grace": o.whole, "max_duration": o.whole, "min_duration": o.whole, "tag": list}
 
 
 @app.command(epilog="Example: 0cron monitors create --name backup --schedule 'every day at 2am' --tz Europe/Paris")
+@o.with_server
+@o.with_options(MONITOR_OPTIONS, behind="schedule")
 def create(
+    client: Client,
     context: typer.Context,
     name: o.NewName,
     schedule: NewSchedule,
-    timezone: o.Timezone = None,
-    language: o.Language = None,
-    dst: o.Dst = None,
-    day_match: o.DayMatch = None,
-    grace: Grace = None,
-    max_duration: MaxDuration = None,
-    min_duration: MinDuration = None,
-    post_only: PostOnly = None,
-    resume_on_ping: ResumeOnPing = None,
-    tag: o.Tags = None,
     idempotency_key: o.OnceKey = None,
     as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
+    **_fields: Any,
 ) -> None:
     """Create a monitor. It waits for its first ping, and from then on for each expected one.
 
     Lengths of time are seconds, or 30s, 5m, 2h, 1d. Defaults are in parentheses.
     """
-    client = Client(find_server(api_url, api_key, data_dir))
     try:
         made = client.send("POST", "/v1/monitors", _told(context.params), idempotency_key=idempotency_key)
     except Invalid as error:
-        raise _in_options(error) from None
+        raise o.in_options(error, _FIELDS) from None
     _print_monitor(made, as_json, f'Created "{made["name"]}".')
     if not as_json:
         say(f"\nLet the job report:   curl -fsS -m 10 --retry 5 -o /dev/null {made['ping_url']}")
@@ -139,22 +127,20 @@ def create(
 
 
 @app.command("list")
+@o.with_server
 def list_monitors(
+    client: Client,
     status: Annotated[Literal["active", "paused"] | None, typer.Option("--status", help="Only these.")] = None,
     health: Annotated[
         Literal["new", "up", "down"] | None, typer.Option("--health", help="Only these; up has the late ones, too.")
     ] = None,
-    tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only those with it.")] = None,
+    tag: o.WithTag = None,
     search: Annotated[str | None, typer.Option("--search", "-q", metavar="TEXT", help="Part of the name.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most so many.")] = 50,
-    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    limit: o.Limit = 50,
+    everything: o.Everything = False,
     as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
 ) -> None:
     """List monitors, newest first."""
-    client = Client(find_server(api_url, api_key, data_dir))
     page = client.pages(
         "/v1/monitors", limit=None if everything else limit, status=status, health=health, tag=tag, q=search
     )
@@ -171,46 +157,28 @@ def list_monitors(
 
 
 @app.command()
-def show(
-    monitor: MonitorName,
-    as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
-) -> None:
+@o.with_server
+def show(client: Client, monitor: MonitorName, as_json: o.AsJson = False) -> None:
     """Show one monitor with all that was set, where it stands, and its ping URL."""
-    _print_monitor(find_monitor(Client(find_server(api_url, api_key, data_dir)), monitor), as_json)
+    _print_monitor(find_monitor(client, monitor), as_json)
 
 
 @app.command(epilog="Example: 0cron monitors edit backup --grace 1h")
+@o.with_options(MONITOR_OPTIONS, behind="schedule")
 def edit(
     context: typer.Context,
     monitor: MonitorName,
     name: o.Name = None,
     schedule: Schedule = None,
-    timezone: o.Timezone = None,
-    language: o.Language = None,
-    dst: o.Dst = None,
-    day_match: o.DayMatch = None,
-    grace: Grace = None,
-    max_duration: MaxDuration = None,
-    min_duration: MinDuration = None,
-    post_only: PostOnly = None,
-    resume_on_ping: ResumeOnPing = None,
-    tag: o.Tags = None,
-    clear: Annotated[
-        list[Clearable] | None,
-        typer.Option("--clear", metavar="PART", help=f"Take away: {', '.join(Clearable)}. Repeatable."),
-    ] = None,
+    clear: Annotated[list[Clearable] | None, o.clear_of(Clearable)] = None,
     as_json: o.AsJson = False,
     api_url: o.ApiUrl = None,
     api_key: o.ApiKey = None,
     data_dir: o.DataDir = None,
+    **_fields: Any,
 ) -> None:
     """Change a monitor. What you leave out stays as it is; its health is judged anew. --tag replaces all tags."""
     change = _told(context.params)
-    for part in clear or ():
-        change |= _CLEARED[part]
     if not change:
         raise Invalid("There is nothing to change. Give at least one option, such as --grace 1h.")
     client = Client(find_server(api_url, api_key, data_dir))
@@ -218,24 +186,22 @@ def edit(
     try:
         edited = client.send("PATCH", f"/v1/monitors/{found['id']}", change)
     except Invalid as error:
-        raise _in_options(error) from None
+        raise o.in_options(error, _FIELDS) from None
     _print_monitor(edited, as_json, f'Changed "{edited["name"]}".')
 
 
 @app.command()
+@o.with_server
 def pause(
+    client: Client,
     monitor: MonitorName,
     until: Annotated[
         str | None,
         typer.Option("--until", metavar="INSTANT", help="It resumes itself then, such as 2027-01-02T09:00:00Z."),
     ] = None,
     as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
 ) -> None:
     """Judge a monitor no more, for good or until an instant. Pings are still taken."""
-    client = Client(find_server(api_url, api_key, data_dir))
     found = find_monitor(client, monitor)
     paused = client.send("POST", f"/v1/monitors/{found['id']}/pause", {"until": until})
     if as_json:
@@ -247,75 +213,44 @@ def pause(
 
 
 @app.command()
-def resume(
-    monitor: MonitorName,
-    as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
-) -> None:
+@o.with_server
+def resume(client: Client, monitor: MonitorName, as_json: o.AsJson = False) -> None:
     """Judge a monitor again, from now on."""
-    client = Client(find_server(api_url, api_key, data_dir))
     resumed = client.send("POST", f"/v1/monitors/{find_monitor(client, monitor)['id']}/resume")
-    if as_json:
-        print_json(resumed)
-    else:
-        say(f'Resumed "{resumed["name"]}". Next ping expected: {_when(resumed["expected_at"])}.')
+    next_ping = times.when(resumed["expected_at"], SystemClock().now())
+    print_result(resumed, as_json, f'Resumed "{resumed["name"]}". Next ping expected: {next_ping}.')
 
 
 @app.command()
-def rotate(
-    monitor: MonitorName,
-    as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
-) -> None:
+@o.with_server
+def rotate(client: Client, monitor: MonitorName, as_json: o.AsJson = False) -> None:
     """Give a monitor a new token. The one before opens nothing any more."""
-    client = Client(find_server(api_url, api_key, data_dir))
     rotated = client.send("POST", f"/v1/monitors/{find_monitor(client, monitor)['id']}/rotate-token")
-    if as_json:
-        print_json(rotated)
-    else:
-        say(f'"{rotated["name"]}" has a new ping URL:\n\n  {rotated["ping_url"]}')
+    print_result(rotated, as_json, f'"{rotated["name"]}" has a new ping URL:\n\n  {rotated["ping_url"]}')
 
 
 @app.command()
-def delete(
-    monitor: MonitorName,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
-) -> None:
+@o.with_server
+def delete(client: Client, monitor: MonitorName, yes: o.Yes = False, as_json: o.AsJson = False) -> None:
     """Delete a monitor with its history. Asks first when it runs on a terminal."""
-    client = Client(find_server(api_url, api_key, data_dir))
     found = find_monitor(client, monitor)
-    if not yes and sys.stdin.isatty() and not typer.confirm(clean(f'Delete "{found["name"]}"?'), err=True):
-        note("Nothing was deleted.")
-        raise typer.Exit(FAILED)
+    ask(f'Delete "{found["name"]}"?', yes=yes, otherwise="Nothing was deleted.")
     client.send("DELETE", f"/v1/monitors/{found['id']}")
-    if as_json:
-        print_json({"id": found["id"], "name": found["name"], "deleted": True})
-    else:
-        say(f'Deleted "{found["name"]}".')
+    print_result({"id": found["id"], "name": found["name"], "deleted": True}, as_json, f'Deleted "{found["name"]}".')
 
 
 @app.command("pings")
+@o.with_server
 def list_pings(
+    client: Client,
     monitor: MonitorName,
     kind: Annotated[
         Literal["success", "start", "fail", "log"] | None, typer.Option("--kind", help="Only these.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most so many.")] = 20,
+    limit: o.Limit = 20,
     as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
 ) -> None:
     """List the pings of a monitor, latest first."""
-    client = Client(find_server(api_url, api_key, data_dir))
     found = find_monitor(client, monitor)
     page = client.pages(f"/v1/monitors/{found['id']}/pings", limit=limit, kind=kind)
     if as_json:
@@ -341,16 +276,9 @@ def list_pings(
 
 
 @app.command("flips")
-def list_flips(
-    monitor: MonitorName,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most so many.")] = 20,
-    as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
-) -> None:
+@o.with_server
+def list_flips(client: Client, monitor: MonitorName, limit: o.Limit = 20, as_json: o.AsJson = False) -> None:
     """List when a monitor went up and down, latest first."""
-    client = Client(find_server(api_url, api_key, data_dir))
     found = find_monitor(client, monitor)
     page = client.pages(f"/v1/monitors/{found['id']}/flips", limit=limit)
     if as_json:
@@ -372,43 +300,11 @@ def list_flips(
 
 
 def _told(given: Mapping[str, Any]) -> Json:
-    """What the API is told, from the parameters of a command; those that were not given are left out."""
-    told: Json = {}
-    for parameter, field in _FIELDS.items():
-        value = given.get(parameter)
-        if value is None or value in ([], ()):
-            continue
-        told[field] = list(value) if parameter == "tag" else _whole(value)
-    return told
-
-
-def _whole(value: Any) -> Any:
-    """A whole number without its point: these fields of the API are integers."""
-    return int(value) if isinstance(value, float) and value == int(value) else value
-
-
-def _in_options(error: Invalid) -> Invalid:
-    """The refusal with the names of options for the names of fields."""
-    names = {field: "--" + parameter.replace("_", "-") for parameter, field in _FIELDS.items()}
-    message = error.message
-    for fault in error.fields:
-        first = fault.field.split(".")[0]
-        if fault.field and message.startswith(f"{fault.field}: "):
-            message = f"{names.get(first, first)}: {message.removeprefix(f'{fault.field}: ')}"
-            break
-    fields = [FieldError(names.get(fault.field.split(".")[0], fault.field), fault.message) for fault in error.fields]
-    return Invalid(message, fields=fields, suggestions=error.suggestions)
+    return o.told(given, _FIELDS, _READERS, _CLEARED)
 
 
 def _shown(monitor: Json) -> str:
     return "paused" if monitor["status"] == "paused" else str(monitor["health"])
-
-
-def _when(instant: str | None) -> str:
-    if instant is None:
-        return "none"
-    at = times.instant(instant)
-    return f"{times.relative(at, SystemClock().now())}, {times.full(at)}"
 
 
 def _print_monitors(monitors: list[Json]) -> None:
@@ -431,26 +327,24 @@ def _print_monitor(monitor: Json, as_json: bool, heading: str | None = None) -> 
     if as_json:
         print_json(monitor)
         return
+    now = SystemClock().now()
     since = times.full(times.instant(monitor["health_since"]))
     why = f"\n{monitor['explanation']}" if monitor["explanation"] else ""
-    meaning = monitor["description"]
-    schedule = [
-        monitor["schedule"] if monitor["timezone"] == "UTC" else f"{monitor['schedule']} ({monitor['timezone']})"
-    ]
+    meaning, schedule = monitor["description"], schedule_words(monitor)
     fields: list[tuple[str, str | Text]] = [
         ("id", monitor["id"]),
         ("health", Text.assemble(word(_shown(monitor)), f" since {since}{why}")),
-        ("schedule", lines([*schedule, *([Text(clean(meaning), style="dim")] if meaning != schedule[0] else [])])),
+        ("schedule", lines([schedule, *([Text(clean(meaning), style="dim")] if meaning != schedule else [])])),
         ("grace", times.span(monitor["grace_period_seconds"])),
     ]
     for name, key in (("longest run", "max_duration_seconds"), ("shortest run", "min_duration_seconds")):
         if monitor[key] is not None:
             fields.append((name, times.span(monitor[key])))
-    fields += [("expected", _when(monitor["expected_at"])), ("down", _when(monitor["down_at"]))]
+    fields += [("expected", times.when(monitor["expected_at"], now)), ("down", times.when(monitor["down_at"], now))]
     if monitor["last_ping_at"] is not None:
-        fields.append(("last ping", f"{monitor['last_ping_kind']}, {_when(monitor['last_ping_at'])}"))
+        fields.append(("last ping", f"{monitor['last_ping_kind']}, {times.when(monitor['last_ping_at'], now)}"))
     if monitor["paused_until"] is not None:
-        fields.append(("paused until", _when(monitor["paused_until"])))
+        fields.append(("paused until", times.when(monitor["paused_until"], now)))
     if monitor["tags"]:
         fields.append(("tags", ", ".join(monitor["tags"])))
     fields.append(("pings", f"{monitor['pings']:,}"))

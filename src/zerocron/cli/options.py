@@ -9,62 +9,51 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+from zerocron.cli.client import Client, find_server
 from zerocron.cli.show import Json
 from zerocron.cli.times import read_seconds
 from zerocron.core.errors import FieldError, Invalid, TooLarge
 from zerocron.core.model import BODY_BYTES_MAX
 
-_SERVER = "Server and output"
-_WHEN = "When it runs"
-_WHAT = "What it sends"
-_JUDGED = "What counts as success, and what follows a failure"
-_POLICY = "Policies"
+Command = Callable[..., None]
+Fields = Mapping[str, tuple[str, ...]]
+"""The parameters of a command, and where the API has their values."""
+Cleared = Mapping[Any, tuple[tuple[str, ...], object]]
+"""What can be taken away, and where the API is told so, and how."""
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.", rich_help_panel=_SERVER)]
-ApiUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--api-url",
-        "--url",
-        metavar="URL",
-        help="The server. Else ZEROCRON_API_URL, else the one of the data directory.",
-        rich_help_panel=_SERVER,
-    ),
-]
-JobsApiUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--api-url",
-        metavar="URL",
-        help="The server. Else ZEROCRON_API_URL, else the one of the data directory.",
-        rich_help_panel=_SERVER,
-    ),
-]
+_server = partial(typer.Option, rich_help_panel="Server and output")
+_when = partial(typer.Option, rich_help_panel="When it runs")
+_what = partial(typer.Option, rich_help_panel="What it sends")
+_judged = partial(typer.Option, rich_help_panel="What counts as success, and what follows a failure")
+LENGTH: Any = {"metavar": "SECONDS", "parser": read_seconds}
+
+_API_URL = "The server. Else ZEROCRON_API_URL, else the one of the data directory."
+AsJson = Annotated[bool, _server("--json", help="Print JSON for scripts.")]
+ApiUrl = Annotated[str | None, _server("--api-url", "--url", metavar="URL", help=_API_URL)]
+JobsApiUrl = Annotated[str | None, _server("--api-url", metavar="URL", help=_API_URL)]
 ApiKey = Annotated[
     str | None,
-    typer.Option(
+    _server(
         "--api-key",
         "--key",
         metavar="KEY",
         help="The API key. Better: ZEROCRON_API_KEY, which other users of the machine cannot see.",
-        rich_help_panel=_SERVER,
     ),
 ]
 DataDir = Annotated[
     Path | None,
-    typer.Option(
+    _server(
         "--data-dir",
         metavar="DIR",
         help="Data directory of a server on this machine. Else ZEROCRON_DATA_DIR, else ./data.",
-        rich_help_panel=_SERVER,
     ),
 ]
 
@@ -79,200 +68,111 @@ OnceKey = Annotated[
         help="A text of your own. Repeating the command with it does nothing twice.",
     ),
 ]
-
-
-_LENGTH = "SECONDS"
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most so many.")]
+Everything = Annotated[bool, typer.Option("--all", help="All of them.")]
+WithTag = Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only those with it.")]
 
 NewName = Annotated[str, typer.Option("--name", metavar="TEXT", help="What you call it.", show_default=False)]
 NewSchedule = Annotated[
     str,
-    typer.Option(
+    _when(
         "--schedule",
         metavar="TEXT",
         help="In words ('every weekday at 9am', 'in 20 minutes'; English, French or Spanish) or cron ('0 9 * * 1-5').",
-        rich_help_panel=_WHEN,
         show_default=False,
     ),
 ]
-NewUrl = Annotated[
-    str,
-    typer.Option("--url", metavar="URL", help="What it calls.", rich_help_panel=_WHAT, show_default=False),
-]
+NewUrl = Annotated[str, _what("--url", metavar="URL", help="What it calls.", show_default=False)]
 Name = Annotated[str | None, typer.Option("--name", metavar="TEXT", help="What you call it.")]
 Schedule = Annotated[
-    str | None,
-    typer.Option(
-        "--schedule", metavar="TEXT", help="A new schedule counts from now.", rich_help_panel=_WHEN, show_default=False
-    ),
+    str | None, _when("--schedule", metavar="TEXT", help="A new schedule counts from now.", show_default=False)
 ]
-Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="What it calls.", rich_help_panel=_WHAT)]
-Timezone = Annotated[
-    str | None,
-    typer.Option("--timezone", "--tz", metavar="ZONE", help="Such as Europe/Paris.  (UTC)", rich_help_panel=_WHEN),
-]
+Url = Annotated[str | None, _what("--url", metavar="URL", help="What it calls.")]
+Timezone = Annotated[str | None, _when("--timezone", "--tz", metavar="ZONE", help="Such as Europe/Paris.  (UTC)")]
 Language = Annotated[
     Literal["en", "fr", "es"] | None,
-    typer.Option(
-        "--language",
-        help="Of the schedule, where it could be read in more than one; else it is found.",
-        rich_help_panel=_WHEN,
-    ),
+    _when("--language", help="Of the schedule, where it could be read in more than one; else it is found."),
 ]
 Dst = Annotated[
     Literal["run_once", "skip", "run_both"] | None,
-    typer.Option(
-        "--dst", help="A fixed time that a change of the clocks skips or repeats.  (run_once)", rich_help_panel=_WHEN
-    ),
+    _when("--dst", help="A fixed time that a change of the clocks skips or repeats.  (run_once)"),
 ]
 DayMatch = Annotated[
     Literal["either", "both"] | None,
-    typer.Option(
-        "--day-match", help="Where day of month and day of week are both given.  (either)", rich_help_panel=_WHEN
-    ),
+    _when("--day-match", help="Where day of month and day of week are both given.  (either)"),
 ]
 Catchup = Annotated[
     Literal["latest", "all", "none"] | None,
-    typer.Option("--catchup", help="Which slots missed in a downtime still run.  (latest)", rich_help_panel=_WHEN),
+    _when("--catchup", help="Which slots missed in a downtime still run.  (latest)"),
 ]
 CatchupWindow = Annotated[
-    float | None,
-    typer.Option(
-        "--catchup-window",
-        metavar=_LENGTH,
-        parser=read_seconds,
-        help="How late a missed slot may still run.  (1d)",
-        rich_help_panel=_WHEN,
-    ),
+    float | None, _when("--catchup-window", **LENGTH, help="How late a missed slot may still run.  (1d)")
 ]
 Overlap = Annotated[
-    Literal["skip", "queue", "allow"] | None,
-    typer.Option("--overlap", help="When the run before still runs.  (skip)", rich_help_panel=_WHEN),
+    Literal["skip", "queue", "allow"] | None, _when("--overlap", help="When the run before still runs.  (skip)")
 ]
-Method = Annotated[
-    str | None, typer.Option("--method", "-X", metavar="METHOD", help="GET, POST, ...  (GET)", rich_help_panel=_WHAT)
-]
-Headers = Annotated[
-    list[str] | None,
-    typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="Repeatable.", rich_help_panel=_WHAT),
-]
+Method = Annotated[str | None, _what("--method", "-X", metavar="METHOD", help="GET, POST, ...  (GET)")]
+Headers = Annotated[list[str] | None, _what("--header", "-H", metavar="'NAME: VALUE'", help="Repeatable.")]
 Body = Annotated[
     str | None,
-    typer.Option(
+    _what(
         "--body",
         metavar="TEXT",
         help="Sent as it is. @FILE reads a file, @- standard input, @@ stands for a plain @.",
-        rich_help_panel=_WHAT,
     ),
 ]
-Timeout = Annotated[
-    float | None,
-    typer.Option(
-        "--timeout", metavar=_LENGTH, parser=read_seconds, help="For the whole request.  (30)", rich_help_panel=_WHAT
-    ),
-]
+Timeout = Annotated[float | None, _what("--timeout", **LENGTH, help="For the whole request.  (30)")]
 SuccessStatus = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--success-status", metavar="STATUS", help="2xx, 200-299, 404; repeatable.  (2xx)", rich_help_panel=_JUDGED
-    ),
+    list[str] | None, _judged("--success-status", metavar="STATUS", help="2xx, 200-299, 404; repeatable.  (2xx)")
 ]
-BodyContains = Annotated[
-    str | None,
-    typer.Option("--body-contains", metavar="TEXT", help="The answer must hold it.", rich_help_panel=_JUDGED),
-]
+BodyContains = Annotated[str | None, _judged("--body-contains", metavar="TEXT", help="The answer must hold it.")]
 BodyNotContains = Annotated[
-    str | None,
-    typer.Option("--body-not-contains", metavar="TEXT", help="The answer must not hold it.", rich_help_panel=_JUDGED),
+    str | None, _judged("--body-not-contains", metavar="TEXT", help="The answer must not hold it.")
 ]
 BodyMatches = Annotated[
-    str | None,
-    typer.Option(
-        "--body-matches",
-        metavar="REGEX",
-        help="It must match the answer's body (syntax of RE2).",
-        rich_help_panel=_JUDGED,
-    ),
+    str | None, _judged("--body-matches", metavar="REGEX", help="It must match the answer's body (syntax of RE2).")
 ]
 JsonEquals = Annotated[
     list[str] | None,
-    typer.Option(
+    _judged(
         "--json-equals",
         metavar="'PATH=VALUE'",
         help="Such as '$.jobs[0].state=done': the JSON answer must have it there. Repeatable.",
-        rich_help_panel=_JUDGED,
     ),
 ]
 HeaderEquals = Annotated[
     list[str] | None,
-    typer.Option(
-        "--header-equals",
-        metavar="'NAME: VALUE'",
-        help="The answer must have this header. Repeatable.",
-        rich_help_panel=_JUDGED,
-    ),
+    _judged("--header-equals", metavar="'NAME: VALUE'", help="The answer must have this header. Repeatable."),
 ]
-MaxDuration = Annotated[
-    float | None,
-    typer.Option(
-        "--max-duration",
-        metavar=_LENGTH,
-        parser=read_seconds,
-        help="A slower answer is no success.",
-        rich_help_panel=_JUDGED,
-    ),
-]
-Redirects = Annotated[
-    int | None,
-    typer.Option("--redirects", metavar="N", help="How many to follow, 5 at most.  (0)", rich_help_panel=_WHAT),
-]
+MaxDuration = Annotated[float | None, _judged("--max-duration", **LENGTH, help="A slower answer is no success.")]
+Redirects = Annotated[int | None, _what("--redirects", metavar="N", help="How many to follow, 5 at most.  (0)")]
 VerifyTls = Annotated[
     bool | None,
-    typer.Option(
+    _what(
         "--verify-tls/--no-verify-tls",
         help="Whether the certificate must be valid. The operator may forbid 'no'.  (verify)",
-        rich_help_panel=_WHAT,
     ),
 ]
 Sign = Annotated[
     bool | None,
-    typer.Option(
-        "--sign/--no-sign",
-        help="Sign with the key of `signing rotate`, as Standard Webhooks has it.  (no-sign)",
-        rich_help_panel=_WHAT,
-    ),
+    _what("--sign/--no-sign", help="Sign with the key of `signing rotate`, as Standard Webhooks has it.  (no-sign)"),
 ]
 Jitter = Annotated[
-    Literal["none", "full"] | None,
-    typer.Option("--jitter", help="full: wait a random part of each wait.  (none)", rich_help_panel=_JUDGED),
+    Literal["none", "full"] | None, _judged("--jitter", help="full: wait a random part of each wait.  (none)")
 ]
 DisableAfter = Annotated[
     int | None,
-    typer.Option(
-        "--disable-after",
-        metavar="N",
-        help="Disable the job after N failed runs in a row; 0: never.  (0)",
-        rich_help_panel=_JUDGED,
-    ),
+    _judged("--disable-after", metavar="N", help="Disable the job after N failed runs in a row; 0: never.  (0)"),
 ]
-Attempts = Annotated[
-    int | None,
-    typer.Option("--attempts", metavar="N", help="At most; the first one counts.  (1)", rich_help_panel=_JUDGED),
-]
+Attempts = Annotated[int | None, _judged("--attempts", metavar="N", help="At most; the first one counts.  (1)")]
 Backoff = Annotated[
-    str | None,
-    typer.Option(
-        "--backoff", metavar="WORD", help="exponential, linear or fixed.  (exponential)", rich_help_panel=_JUDGED
-    ),
+    str | None, _judged("--backoff", metavar="WORD", help="exponential, linear or fixed.  (exponential)")
 ]
-Delay = Annotated[
-    float | None,
-    typer.Option(
-        "--delay", metavar=_LENGTH, parser=read_seconds, help="Before the first retry.  (5)", rich_help_panel=_JUDGED
-    ),
-]
+Delay = Annotated[float | None, _judged("--delay", **LENGTH, help="Before the first retry.  (5)")]
 OnLost = Annotated[
     Literal["rerun", "give_up"] | None,
-    typer.Option("--on-lost", help="When the server dies in the middle of a run.  (rerun)", rich_help_panel=_JUDGED),
+    _judged("--on-lost", help="When the server dies in the middle of a run.  (rerun)"),
 ]
 Tags = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Repeatable.")]
 
@@ -291,10 +191,11 @@ class Clearable(StrEnum):
     MAX_DURATION = "max-duration"
 
 
-Clear = Annotated[
-    list[Clearable] | None,
-    typer.Option("--clear", metavar="PART", help=f"Take away: {', '.join(Clearable)}. Repeatable."),
-]
+def clear_of(parts: type[StrEnum]) -> Any:
+    return typer.Option("--clear", metavar="PART", help=f"Take away: {', '.join(parts)}. Repeatable.")
+
+
+Clear = Annotated[list[Clearable] | None, clear_of(Clearable)]
 
 JOB_OPTIONS: Mapping[str, Any] = {
     "timezone": Timezone,
@@ -329,25 +230,48 @@ JOB_OPTIONS: Mapping[str, Any] = {
 """What `jobs create` and `jobs edit` have in common, in the order of their help."""
 
 
-def with_job_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of a job behind its `url`; what is given of them it finds in its context."""
-    signature = inspect.signature(command, eval_str=True)
-    shared = [
+def with_options(options: Mapping[str, Any], *, behind: str) -> Callable[[Command], Command]:
+    """A command with these options behind a parameter of its own; what is given of them it finds in its context."""
+
+    def decorate(command: Command) -> Command:
+        parameters = []
+        for parameter in inspect.signature(command, eval_str=True).parameters.values():
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+                parameters.append(parameter)
+            if parameter.name == behind:
+                parameters += _parameters(options)
+        return _declared(command, parameters)
+
+    return decorate
+
+
+def with_server(command: Command) -> Command:
+    """A command with the options that say which server; its first parameter is the client of that one."""
+
+    @wraps(command)
+    def connected(*, api_url: str | None, api_key: str | None, data_dir: Path | None, **given: Any) -> None:
+        command(Client(find_server(api_url, api_key, data_dir)), **given)
+
+    _client, *own = inspect.signature(command, eval_str=True).parameters.values()
+    return _declared(connected, [*own, *_parameters({"api_url": ApiUrl, "api_key": ApiKey, "data_dir": DataDir})])
+
+
+def _parameters(options: Mapping[str, Any]) -> list[inspect.Parameter]:
+    return [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
-        for name, option in JOB_OPTIONS.items()
+        for name, option in options.items()
     ]
-    parameters: list[inspect.Parameter] = []
-    for parameter in signature.parameters.values():
-        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-        if parameter.name == "url":
-            parameters += shared
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+
+
+def _declared(command: Command, parameters: Iterable[inspect.Parameter]) -> Command:
+    """The command with these parameters, as typer finds them."""
+    named = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in named}
+    command.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
     return command
 
 
-FIELDS: Mapping[str, tuple[str, ...]] = {
+FIELDS: Fields = {
     "name": ("name",),
     "schedule": ("schedule",),
     "url": ("url",),
@@ -382,7 +306,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 """The parameter of a command, and where the API has its value."""
 
-_CLEARED: Mapping[Clearable, tuple[tuple[str, ...], object]] = {
+_CLEARED: Cleared = {
     Clearable.BODY: (("body",), None),
     Clearable.HEADERS: (("headers",), {}),
     Clearable.TAGS: (("tags",), []),
@@ -396,21 +320,26 @@ _CLEARED: Mapping[Clearable, tuple[tuple[str, ...], object]] = {
 
 
 def job_fields(given: Mapping[str, Any]) -> Json:
+    """What the API is told of a job."""
+    return told(given, FIELDS, _READERS, _CLEARED)
+
+
+def told(given: Mapping[str, Any], fields: Fields, readers: Mapping[str, Any], cleared: Cleared) -> Json:
     """What the API is told, from the parameters of a command; those that were not given are left out."""
-    told: Json = {}
-    for parameter, place in FIELDS.items():
+    document: Json = {}
+    for parameter, place in fields.items():
         value = given.get(parameter)
         if value is None or value in ([], ()):
             continue
-        _put(told, place, _READERS.get(parameter, _as_it_is)(value))
+        _put(document, place, readers.get(parameter, _as_it_is)(value))
     for what in given.get("clear") or ():
-        _put(told, *_CLEARED[what])
-    return told
+        _put(document, *cleared[what])
+    return document
 
 
-def in_options(error: Invalid) -> Invalid:
-    """The refusal of a job with the names of options for the names of fields."""
-    names = {".".join(place): "--" + parameter.replace("_", "-") for parameter, place in FIELDS.items()}
+def in_options(error: Invalid, fields: Fields = FIELDS) -> Invalid:
+    """The refusal of a thing with the names of options for the names of fields."""
+    names = {".".join(place): "--" + parameter.replace("_", "-") for parameter, place in fields.items()}
 
     def option_of(field: str) -> str:
         parts = field.split(".")
@@ -432,11 +361,11 @@ def in_options(error: Invalid) -> Invalid:
     return translated
 
 
-def _put(told: Json, place: tuple[str, ...], value: object) -> None:
+def _put(document: Json, place: tuple[str, ...], value: object) -> None:
     *outer, last = place
     for name in outer:
-        told = told.setdefault(name, {})
-    told[last] = value
+        document = document.setdefault(name, {})
+    document[last] = value
 
 
 def _as_it_is(value: object) -> object:
@@ -501,7 +430,7 @@ def _milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-def _whole(value: float) -> float:
+def whole(value: float) -> float:
     """A whole number without its point: some fields of the API are integers."""
     return int(value) if value == int(value) else value
 
@@ -512,7 +441,7 @@ _READERS: Mapping[str, Any] = {
     "json_equals": _json_rules,
     "max_duration": _milliseconds,
     "body": _body,
-    "catchup_window": _whole,
+    "catchup_window": whole,
     "tag": list,
     "success_status": list,
 }

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import typer
 
 from zerocron.cli import options as o
-from zerocron.cli.client import Client, find_server
+from zerocron.cli.client import Client
 from zerocron.cli.program import program
 from zerocron.cli.run_text import follow_heading, follow_line, print_page, print_run
 from zerocron.cli.show import Json, note, print_json, say
@@ -39,15 +39,13 @@ app = typer.Typer(help="Look at what happened.")
 
 
 @app.command()
+@o.with_server
 def show(
+    client: Client,
     run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="As `jobs runs` lists it.", show_default=False)],
     as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
 ) -> None:
     """Show one run with its attempts: what was sent, what came back, how long it took, why it failed."""
-    client = Client(find_server(api_url, api_key, data_dir))
     run_id = run_id.lower()
     if not is_uuid(run_id):
         missing = NotFound(f"{run_id!r} is not the id of a run.")

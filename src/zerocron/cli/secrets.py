@@ -15,10 +15,10 @@ from rich.text import Text
 
 from zerocron.cli import options as o
 from zerocron.cli import times
+from zerocron.cli.asking import ask
 from zerocron.cli.client import Client, find_server, segment
-from zerocron.cli.errors import FAILED
 from zerocron.cli.program import program
-from zerocron.cli.show import clean, note, print_json, print_table, say, table
+from zerocron.cli.show import clean, note, print_json, print_result, print_table, say, table
 from zerocron.clock import SystemClock
 from zerocron.core.errors import Invalid
 from zerocron.core.secret import VALUE_BYTES_MAX, check_name, check_value
@@ -71,14 +71,10 @@ def set_secret(
 
 
 @app.command("list")
-def list_secrets(
-    as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
-) -> None:
+@o.with_server
+def list_secrets(client: Client, as_json: o.AsJson = False) -> None:
     """List the secrets by name. Their values are shown to nobody."""
-    page = Client(find_server(api_url, api_key, data_dir)).pages("/v1/secrets", limit=None)
+    page = client.pages("/v1/secrets", limit=None)
     if as_json:
         print_json(page)
         return
@@ -97,40 +93,23 @@ def list_secrets(
 
 
 @app.command()
-def delete(
-    name: Name,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
-) -> None:
+@o.with_server
+def delete(client: Client, name: Name, yes: o.Yes = False, as_json: o.AsJson = False) -> None:
     """Delete a secret. Runs that name it fail from now on. Asks first when it runs on a terminal."""
-    client = Client(find_server(api_url, api_key, data_dir))
-    question = clean(f"Delete {name} for good? Nobody can get its value back.")
-    if not yes and sys.stdin.isatty() and not typer.confirm(question, err=True):
-        note("Nothing was deleted.")
-        raise typer.Exit(FAILED)
+    ask(f"Delete {name} for good? Nobody can get its value back.", yes=yes, otherwise="Nothing was deleted.")
     client.send("DELETE", f"/v1/secrets/{segment(name)}")
-    if as_json:
-        print_json({"name": name, "deleted": True})
-        return
-    say(f"Deleted {name}.")
+    print_result({"name": name, "deleted": True}, as_json, f"Deleted {name}.")
 
 
 @app.command()
-def rotate(
-    as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
-) -> None:
+@o.with_server
+def rotate(client: Client, as_json: o.AsJson = False) -> None:
     """Seal all secrets of the server anew, under its newest master key. Jobs go on meanwhile.
 
     To change the master key: put the new one before the old one in ZEROCRON_SECRET_KEY, on every node; restart them;
     run this; then take the old one out. It may be interrupted and repeated.
     """
-    done = Client(find_server(api_url, api_key, data_dir)).send("POST", "/v1/secrets/rotate")
+    done = client.send("POST", "/v1/secrets/rotate")
     if as_json:
         print_json(done)
         return

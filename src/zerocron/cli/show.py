@@ -81,6 +81,14 @@ def print_json(value: Any, *, line: bool = False) -> None:
     sys.stdout.flush()
 
 
+def print_result(value: Any, as_json: bool, words: str) -> None:
+    """What a command has done: as JSON, or in words."""
+    if as_json:
+        print_json(value)
+    else:
+        say(words)
+
+
 def word(status: str) -> Text:
     """A status in its colour."""
     return Text(clean(status), style=STYLES.get(status, ""))

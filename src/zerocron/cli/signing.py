@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Annotated
-
 import typer
 from rich.text import Text
 
 from zerocron.cli import options as o
 from zerocron.cli import times
-from zerocron.cli.client import Client, find_server
-from zerocron.cli.errors import FAILED
+from zerocron.cli.asking import ask
+from zerocron.cli.client import Client
 from zerocron.cli.program import program
-from zerocron.cli.show import note, print_fields, print_json, say
+from zerocron.cli.show import print_fields, print_json, say
 from zerocron.clock import SystemClock
 
 app = typer.Typer(help="The key that signs requests: look at it, rotate it.")
 
 
 @app.command()
-def show(
-    as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
-) -> None:
+@o.with_server
+def show(client: Client, as_json: o.AsJson = False) -> None:
     """Show since when the key signs. The key itself is shown to nobody."""
-    key = Client(find_server(api_url, api_key, data_dir)).get("/v1/signing-key")
+    key = client.get("/v1/signing-key")
     if as_json:
         print_json(key)
         return
@@ -42,22 +35,13 @@ def show(
 
 
 @app.command()
-def rotate(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: o.AsJson = False,
-    api_url: o.ApiUrl = None,
-    api_key: o.ApiKey = None,
-    data_dir: o.DataDir = None,
-) -> None:
+@o.with_server
+def rotate(client: Client, yes: o.Yes = False, as_json: o.AsJson = False) -> None:
     """Make a new signing key; the first time, make the first. It is shown this once and never again.
 
     The key before goes on signing beside it for a day. Asks first when it runs on a terminal.
     """
-    client = Client(find_server(api_url, api_key, data_dir))
-    question = "Make a new signing key? Receivers have a day to learn it."
-    if not yes and sys.stdin.isatty() and not typer.confirm(question, err=True):
-        note("Nothing was changed.")
-        raise typer.Exit(FAILED)
+    ask("Make a new signing key? Receivers have a day to learn it.", yes=yes, otherwise="Nothing was changed.")
     made = client.send("POST", "/v1/signing-key/rotate")
     if as_json:
         print_json(made)

@@ -84,6 +84,14 @@ def full(value: Instant) -> str:
     return text + utc.strftime(" (%H:%M:%S UTC)" if utc.date() == moment.date() else " (%Y-%m-%d %H:%M:%S UTC)")
 
 
+def when(text: str | None, now: Instant) -> str:
+    """An instant of the API from here, and in full; `none` where there is none."""
+    if text is None:
+        return "none"
+    at = instant(text)
+    return f"{relative(at, now)}, {full(at)}"
+
+
 def duration(milliseconds: float) -> str:
     """`0.4 ms`, `12 ms`, `1.23 s`, `2 min 5 s`, `1 h 2 min`."""
     if milliseconds < 0.95:

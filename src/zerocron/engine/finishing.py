@@ -31,6 +31,7 @@ from zerocron.core.model import (
 from zerocron.core.planning import claim_on_place, left_behind
 from zerocron.core.retry import RetryBudget
 from zerocron.engine.attempt import Result
+from zerocron.engine.judging import execution_of
 from zerocron.engine.starting import LostRace
 from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import jobs as job_rows
@@ -152,14 +153,8 @@ def _lost_settler(now: Instant) -> Callable[[Run, EngineJob], Verdict]:
 def _lost_execution(run: Run, now: Instant) -> Execution:
     started_at = run.attempt_started_at or run.created_at
     finished_at = max(now, started_at)  # the clock may have been set back
-    return Execution(
-        run_id=run.id,
-        scheduled_for=run.scheduled_for,
-        attempt=run.attempt,
-        job_id=run.job_id,
-        team_id=run.team_id,
-        session_id=run.session_id or "",
-        cause=run.cause,
+    return execution_of(
+        run,
         status=ExecutionStatus.ERROR,
         started_at=started_at,
         finished_at=finished_at,

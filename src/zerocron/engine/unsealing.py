@@ -12,17 +12,16 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import structlog
-from sqlalchemy import Connection
 
 from zerocron.clock import Clock
 from zerocron.core.errors import Unavailable
-from zerocron.core.model import Instant
 from zerocron.core.sealing import CannotOpen, DataKey, Keyring
 from zerocron.core.secret import Secret
 from zerocron.engine.rendering import NotSent
 from zerocron.storage.ledger import secrets as secret_rows
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.ledger.secrets import DataKeyRow, SecretRow
+from zerocron.storage.ledger.uses import Uses
 
 log = structlog.get_logger(__name__)
 
@@ -30,7 +29,6 @@ READ_TRIES = 5
 READ_AGAIN_SECONDS = 1.0
 READ_AT_ONCE_MAX = 200
 KEYS_KEPT_MAX = 1_000
-SAVE_USE_SECONDS = 15.0
 
 Sealed = tuple[SecretRow, DataKeyRow]
 
@@ -51,7 +49,7 @@ class Unsealer:
         self._keys: dict[str, DataKey] = {}
         self._asked: list[_Asked] = []
         self._reading: asyncio.Task[None] | None = None
-        self._used: dict[str, Instant] = {}
+        self._uses = Uses(ledger, secret_rows.save_last_used)
 
     async def secrets(self, team_id: str, names: frozenset[str]) -> Mapping[str, Secret]:
         """All of these secrets of the team, by name. Raises NotSent."""
@@ -65,23 +63,12 @@ class Unsealer:
             )
         opened = {name: self._open(*row) for name, row in rows.items()}
         now = self._clock.now()
-        self._used |= {secret.id: now for secret, _ in rows.values()}
+        self._uses.noted |= {secret.id: now for secret, _ in rows.values()}
         return opened
 
     async def save_use(self) -> float:
         """Write down when secrets were last used; returns the seconds until the next time."""
-        used, self._used = self._used, {}
-        if used:
-
-            def transaction(connection: Connection) -> None:
-                secret_rows.save_last_used(connection, used)
-
-            try:
-                await self._ledger.write(transaction)
-            except BaseException:
-                self._used = used | self._used  # for the next time
-                raise
-        return SAVE_USE_SECONDS
+        return await self._uses.save()
 
     async def close(self) -> None:
         """Wait for the query under way; closing twice is no error."""

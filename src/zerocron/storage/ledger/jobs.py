@@ -24,8 +24,6 @@ from sqlalchemy import (
     null,
     or_,
     select,
-    true,
-    tuple_,
     update,
 )
 from sqlalchemy.sql import Update
@@ -43,7 +41,9 @@ from zerocron.core.model import (
     delivery_of_json,
 )
 from zerocron.core.schedule import Schedule
+from zerocron.storage.ledger import scheduled
 from zerocron.storage.ledger.dialect import batch, columns_of, fetch, lock_rows, pack, packed
+from zerocron.storage.ledger.scheduled import has_tag, newest_first, oldest_due, schedule_columns, schedule_values
 from zerocron.storage.ledger.tables import job_versions, jobs
 
 _DEFINITION: tuple[Column[Any], ...] = (
@@ -54,15 +54,7 @@ _DEFINITION: tuple[Column[Any], ...] = (
     jobs.c.timeout_seconds,
     jobs.c.delivery,
 )
-_SCHEDULE: tuple[Column[Any], ...] = (
-    jobs.c.schedule_kind,
-    jobs.c.schedule_cron,
-    jobs.c.schedule_every_ms,
-    jobs.c.schedule_at,
-    jobs.c.timezone,
-    jobs.c.schedule_dst,
-    jobs.c.schedule_day_match,
-)
+_SCHEDULE = schedule_columns(jobs)
 _STATE: tuple[Column[Any], ...] = (
     jobs.c.next_run_at,
     jobs.c.active_run_id,
@@ -186,16 +178,12 @@ def page(
     if status is not None:
         query = query.where(jobs.c.status == status)
     if tag is not None:
-        # Not LIKE: it does not tell capitals apart on SQLite, and does on PostgreSQL.
-        query = query.where(func.replace(jobs.c.tags, orjson.dumps(tag).decode(), "") != jobs.c.tags)
+        query = query.where(has_tag(jobs.c.tags, tag))
     if text is not None:
         query = query.where(
             or_(jobs.c.name.icontains(text, autoescape=True), jobs.c.url.icontains(text, autoescape=True))
         )
-    if before is not None:
-        query = query.where(tuple_(jobs.c.created_at, jobs.c.id) < before)
-    query = query.order_by(jobs.c.created_at.desc(), jobs.c.id.desc()).limit(limit)
-    return [_job(row) for row in fetch(connection, query, {})]
+    return [_job(row) for row in fetch(connection, newest_first(query, jobs, before, limit), {})]
 
 
 def count_by_status(connection: Connection) -> dict[str, int]:
@@ -217,9 +205,7 @@ def lock(connection: Connection, job_ids: Sequence[str], *, to_start: bool = Fal
 
 def existing(connection: Connection, job_ids: Sequence[str]) -> set[str]:
     """Which of the ids are jobs, deleted ones too."""
-    wanted = batch(connection.dialect.name, {"id": jobs.c.id.type}, "wanted")
-    query = select(jobs.c.id).where(jobs.c.id.in_(select(wanted.c.id)))
-    return {row[0] for row in fetch(connection, query, pack([[job_id] for job_id in job_ids]))}
+    return scheduled.existing(connection, jobs, job_ids)
 
 
 def wait_for(connection: Connection, job_id: str) -> None:
@@ -294,30 +280,13 @@ def overdue(connection: Connection, *, before: Instant, limit: int, without: Col
     waits = and_(
         jobs.c.overlap != Overlap.ALLOW, jobs.c.active_run_id.is_not(None), jobs.c.next_run_at <= jobs.c.active_since
     )
-    query = (
-        select(jobs.c.team_id, jobs.c.id, jobs.c.next_run_at)
-        .where(jobs.c.next_run_at < before, or_(jobs.c.active_since.is_(None), ~waits))
-        .where(jobs.c.team_id.not_in(without) if without else true())
-        .order_by(jobs.c.next_run_at)
-        .limit(limit)
-    )
-    return [Due(*row) for row in fetch(connection, query, {})]
+    conditions = (jobs.c.next_run_at < before, or_(jobs.c.active_since.is_(None), ~waits))
+    return oldest_due(connection, jobs.c.next_run_at, *conditions, limit=limit, without=without)
 
 
 def due_page(connection: Connection, *, after: tuple[Instant, str], until: Instant, limit: int) -> list[Due]:
     """Jobs due up to `until` by (next_run_at, id), from the one after `after` on."""
-    due, job_id = after
-    query = (
-        select(jobs.c.team_id, jobs.c.id, jobs.c.next_run_at)
-        .where(
-            jobs.c.next_run_at >= due,
-            jobs.c.next_run_at <= until,
-            or_(jobs.c.next_run_at > due, jobs.c.id > job_id),
-        )
-        .order_by(jobs.c.next_run_at, jobs.c.id)
-        .limit(limit)
-    )
-    return [Due(*row) for row in fetch(connection, query, {})]
+    return scheduled.due_page(connection, jobs.c.next_run_at, after=after, until=until, limit=limit)
 
 
 def ids_page(connection: Connection, after: str, limit: int) -> list[str]:
@@ -368,20 +337,14 @@ def _insert_version(connection: Connection, job: Job) -> None:
 
 
 def _user_values(job: Job) -> dict[str, Any]:
-    definition, schedule = job.definition, job.schedule
+    definition = job.definition
     return {
         "team_id": job.team_id,
         "version": job.version,
         "status": job.status,
         "name": job.name,
         "schedule": job.schedule_text,
-        "schedule_kind": schedule.kind,
-        "schedule_cron": schedule.cron,
-        "schedule_every_ms": schedule.every_ms,
-        "schedule_at": schedule.at,
-        "timezone": schedule.timezone,
-        "schedule_dst": schedule.dst,
-        "schedule_day_match": schedule.day_match,
+        **schedule_values(job.schedule),
         "language": job.language,
         "method": definition.method,
         "url": definition.url,

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 import orjson
-from sqlalchemy import Column, Connection, Integer, Select, and_, func, or_, select, true, tuple_, update
+from sqlalchemy import Column, Connection, Integer, Select, and_, or_, select, tuple_, update
 from sqlalchemy.sql import Insert, Update
 
 from zerocron.core.model import Due, Instant
@@ -28,9 +28,10 @@ from zerocron.core.monitor import (
     outages_with_gap,
 )
 from zerocron.core.schedule import Schedule
-from zerocron.storage.ledger import facts
+from zerocron.storage.ledger import facts, scheduled
 from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, lock_rows, pack, packed
 from zerocron.storage.ledger.monitor_tables import flips, monitors, outages, pings
+from zerocron.storage.ledger.scheduled import has_tag, newest_first, oldest_due, schedule_columns, schedule_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +73,7 @@ class FlipRow:
         return f"{self.monitor_id}.{self.number}"
 
 
-_SCHEDULE: tuple[Column[Any], ...] = (
-    monitors.c.schedule_kind,
-    monitors.c.schedule_cron,
-    monitors.c.schedule_every_ms,
-    monitors.c.schedule_at,
-    monitors.c.timezone,
-    monitors.c.schedule_dst,
-    monitors.c.schedule_day_match,
-)
+_SCHEDULE = schedule_columns(monitors)
 _RULE: tuple[Column[Any], ...] = (
     monitors.c.grace_ms,
     monitors.c.max_run_ms,
@@ -234,14 +227,10 @@ def page(
     if health is not None:
         query = query.where(monitors.c.health == health, monitors.c.status == MonitorStatus.ACTIVE)
     if tag is not None:
-        # Not LIKE: it does not tell capitals apart on SQLite, and does on PostgreSQL.
-        query = query.where(func.replace(monitors.c.tags, orjson.dumps(tag).decode(), "") != monitors.c.tags)
+        query = query.where(has_tag(monitors.c.tags, tag))
     if text is not None:
         query = query.where(monitors.c.name.icontains(text, autoescape=True))
-    if before is not None:
-        query = query.where(tuple_(monitors.c.created_at, monitors.c.id) < before)
-    query = query.order_by(monitors.c.created_at.desc(), monitors.c.id.desc()).limit(limit)
-    return [_monitor(row) for row in fetch(connection, query, {})]
+    return [_monitor(row) for row in fetch(connection, newest_first(query, monitors, before, limit), {})]
 
 
 def lock(connection: Connection, monitor_ids: Sequence[str], *, wait: bool) -> dict[str, Watched]:
@@ -354,36 +343,18 @@ def shown_since(
 
 def overdue(connection: Connection, *, before: Instant, limit: int, without: Collection[str] = ()) -> list[Due]:
     """Monitors whose deadline is before the instant, the oldest first."""
-    query = (
-        select(monitors.c.team_id, monitors.c.id, monitors.c.deadline_at)
-        .where(monitors.c.deadline_at < before, monitors.c.team_id.not_in(without) if without else true())
-        .order_by(monitors.c.deadline_at)
-        .limit(limit)
-    )
-    return [Due(*row) for row in fetch(connection, query, {})]
+    deadline = monitors.c.deadline_at
+    return oldest_due(connection, deadline, deadline < before, limit=limit, without=without)
 
 
 def due_page(connection: Connection, *, after: tuple[Instant, str], until: Instant, limit: int) -> list[Due]:
     """Monitors with deadlines up to `until` by (deadline_at, id), from the one after `after` on."""
-    due, monitor_id = after
-    query = (
-        select(monitors.c.team_id, monitors.c.id, monitors.c.deadline_at)
-        .where(
-            monitors.c.deadline_at >= due,
-            monitors.c.deadline_at <= until,
-            or_(monitors.c.deadline_at > due, monitors.c.id > monitor_id),
-        )
-        .order_by(monitors.c.deadline_at, monitors.c.id)
-        .limit(limit)
-    )
-    return [Due(*row) for row in fetch(connection, query, {})]
+    return scheduled.due_page(connection, monitors.c.deadline_at, after=after, until=until, limit=limit)
 
 
 def existing(connection: Connection, monitor_ids: Sequence[str]) -> set[str]:
     """Which of the ids are monitors that are not deleted."""
-    wanted = batch(connection.dialect.name, {"id": monitors.c.id.type}, "wanted")
-    query = select(monitors.c.id).where(monitors.c.id.in_(select(wanted.c.id)), _alive)
-    return {row[0] for row in fetch(connection, query, pack([[one] for one in monitor_ids]))}
+    return scheduled.existing(connection, monitors, monitor_ids, _alive)
 
 
 def tokens_changed(
@@ -497,20 +468,13 @@ def remove(connection: Connection, monitor_id: str) -> None:
 
 def _user_values(monitor: Monitor) -> dict[str, Any]:
     expectation = monitor.expectation
-    schedule = expectation.schedule
     return {
         "id": monitor.id,
         "team_id": monitor.team_id,
         "version": monitor.version,
         "name": monitor.name,
         "schedule": monitor.schedule_text,
-        "schedule_kind": schedule.kind,
-        "schedule_cron": schedule.cron,
-        "schedule_every_ms": schedule.every_ms,
-        "schedule_at": schedule.at,
-        "timezone": schedule.timezone,
-        "schedule_dst": schedule.dst,
-        "schedule_day_match": schedule.day_match,
+        **schedule_values(expectation.schedule),
         "language": monitor.language,
         "grace_ms": expectation.grace_ms,
         "max_run_ms": expectation.max_run_ms,

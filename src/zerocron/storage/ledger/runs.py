@@ -12,11 +12,12 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Column, Connection, Integer, Select, bindparam, func, select, true, tuple_, update
+from sqlalchemy import Column, Connection, Integer, Select, bindparam, func, select, tuple_, update
 from sqlalchemy.sql import Insert, Update
 
 from zerocron.core.model import Due, Instant, Run, RunStatus
 from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, pack, packed
+from zerocron.storage.ledger.scheduled import oldest_due
 from zerocron.storage.ledger.tables import RUN_IS_OPEN, runs
 
 COLUMNS: tuple[Column[Any], ...] = (
@@ -166,13 +167,7 @@ def page_of_job(
 
 def due(connection: Connection, *, until: Instant, limit: int, without: Collection[str] = ()) -> list[Due]:
     """Waiting runs due up to the instant, oldest first; those of the teams in `without` are left out."""
-    query = (
-        select(runs.c.team_id, runs.c.id, runs.c.retry_at)
-        .where(runs.c.retry_at <= until, runs.c.team_id.not_in(without) if without else true())
-        .order_by(runs.c.retry_at)
-        .limit(limit)
-    )
-    return [Due(*row) for row in fetch(connection, query, {})]
+    return oldest_due(connection, runs.c.retry_at, runs.c.retry_at <= until, limit=limit, without=without)
 
 
 def count_open(connection: Connection) -> dict[str, int]:

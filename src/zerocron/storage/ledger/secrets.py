@@ -65,7 +65,7 @@ _SECRET = (
     secrets.c.updated_at,
     secrets.c.last_used_at,
 )
-_DATA_KEY = (
+DATA_KEY = (
     data_keys.c.id,
     data_keys.c.team_id,
     data_keys.c.generation,
@@ -85,13 +85,13 @@ def take_data_key(connection: Connection, team_id: str) -> DataKeyRow | None:
     taken = update(data_keys).where(data_keys.c.id == found).values(uses=data_keys.c.uses + 1)
     if found is None or connection.execute(taken).rowcount != 1:
         return None
-    row = connection.execute(select(*_DATA_KEY).where(data_keys.c.id == found)).one()
+    row = connection.execute(select(*DATA_KEY).where(data_keys.c.id == found)).one()
     return DataKeyRow(*row)
 
 
 def add_data_key(connection: Connection, key: DataKeyRow, now: Instant) -> bool:
     """False when the team has a key of this generation already."""
-    columns = (*_DATA_KEY, data_keys.c.created_at)
+    columns = (*DATA_KEY, data_keys.c.created_at)
     row = [key.id, key.team_id, key.generation, key.master_key_id, key.wrapped, key.uses, now]
     statement = insert_batch(connection.dialect.name, columns, ignore_existing=True)
     return connection.execute(statement, pack([row])).rowcount == 1
@@ -99,7 +99,7 @@ def add_data_key(connection: Connection, key: DataKeyRow, now: Instant) -> bool:
 
 def hold_data_keys(connection: Connection, team_id: str) -> list[DataKeyRow]:
     """All data keys of the team, oldest first, held until the transaction ends."""
-    query = select(*_DATA_KEY).where(data_keys.c.team_id == team_id).order_by(data_keys.c.generation).with_for_update()
+    query = select(*DATA_KEY).where(data_keys.c.team_id == team_id).order_by(data_keys.c.generation).with_for_update()
     return [DataKeyRow(*row) for row in fetch(connection, query, {})]
 
 
@@ -168,7 +168,7 @@ def count(connection: Connection, team_id: str) -> int:
 def of_names(connection: Connection, wanted: Iterable[tuple[str, str]]) -> list[tuple[SecretRow, DataKeyRow]]:
     """The secrets by (team id, name), each with the data key that opens it; those that there are."""
     names = batch(connection.dialect.name, columns_of((secrets.c.team_id, secrets.c.name)), "wanted")
-    query = select(*_SECRET, *(column.label(f"key_{column.name}") for column in _DATA_KEY)).where(
+    query = select(*_SECRET, *(column.label(f"key_{column.name}") for column in DATA_KEY)).where(
         secrets.c.team_id == names.c.team_id,
         secrets.c.name == names.c.name,
         data_keys.c.id == secrets.c.data_key_id,

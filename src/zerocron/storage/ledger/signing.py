@@ -15,7 +15,7 @@ from zerocron.core.model import Instant
 from zerocron.core.sealing import CannotOpen, DataKey, Keyring
 from zerocron.core.signing import read_key
 from zerocron.storage.ledger.dialect import batch, columns_of, fetch, pack
-from zerocron.storage.ledger.secrets import DataKeyRow
+from zerocron.storage.ledger.secrets import DATA_KEY, DataKeyRow
 from zerocron.storage.ledger.tables import data_keys, signing_keys
 
 _NAME = "signing key"
@@ -41,14 +41,6 @@ _COLUMNS = (
     signing_keys.c.sealed,
     signing_keys.c.created_at,
     signing_keys.c.expires_at,
-)
-_DATA_KEY = (
-    data_keys.c.id,
-    data_keys.c.team_id,
-    data_keys.c.generation,
-    data_keys.c.master_key_id,
-    data_keys.c.wrapped,
-    data_keys.c.uses,
 )
 
 
@@ -87,7 +79,7 @@ def valid(connection: Connection, team_id: str, now: Instant) -> list[SigningKey
 
 def opened(connection: Connection, rows: Sequence[SigningKeyRow], keyring: Keyring) -> list[bytes]:
     """The keys themselves, in the order of the rows. Raises CannotOpen."""
-    query = select(*_DATA_KEY).where(data_keys.c.id.in_({row.data_key_id for row in rows}))
+    query = select(*DATA_KEY).where(data_keys.c.id.in_({row.data_key_id for row in rows}))
     keys = {row[0]: DataKeyRow(*row).opened(keyring) for row in fetch(connection, query, {})}
     return [_opened(row, keys) for row in rows]
 

@@ -21,3 +21,11 @@ async def put_near(timetable: Timetable, due: Mapping[str, Instant], now: Instan
         await timetable.put(near)
     if len(near) < len(due):
         await timetable.drop([member for member in due if member not in near])
+
+
+async def point_at(timetable: Timetable, member: str, due: Instant | None, now: Instant) -> None:
+    """Put one member where it belongs now; None: nowhere."""
+    if due is None:
+        await timetable.drop([member])
+    else:
+        await put_near(timetable, {member: due}, now)
