@@ -30,8 +30,8 @@ log = structlog.get_logger(__name__)
 LINGER_SECONDS = 0.015
 IDLE_SECONDS = 60
 BATCH_MAX = 250
-COMPANY_ENOUGH = 40
-"""So many results wait for no more: in a burst every place counts."""
+COMPANY_ENOUGH = 150
+"""So many results wait for no more. In a burst a transaction costs most; fewer places would stand empty with less."""
 
 BATCH_BYTES_MAX = 8_388_608
 RETRY_SECONDS_MAX = 5.0
