@@ -9,7 +9,8 @@ from zerocron.core.notice import EventKind, Notice
 
 BASE_URL = "https://cron.example.com"
 ALERT_ID = "0199b7f2-6c1e-7d43-9a55-0d5c7f2be1aa"
-AT = 1_799_999_940_000  # 2027-01-15T07:59:00Z
+SLOT = 1_799_996_400_000  # 2027-01-15T07:00:00Z
+AT = SLOT + 2_000
 HOUR = 3_600_000
 
 FAILED = Notice(
@@ -23,11 +24,11 @@ FAILED = Notice(
     schedule="Every day at 08:00",
     reason="The target answered 500; the job's rule wants 2xx.",
     since=AT - 48 * HOUR,
-    slot=AT - 59_000 - HOUR,
-    next_at=AT + 23 * HOUR + 60_000,
+    slot=SLOT,
+    next_at=SLOT + 24 * HOUR,
     count=3,
     run_id="0199b7f2-0000-7000-8000-0000000000ff",
-    duration_ms=2_345,
+    duration_ms=1_845,
     output='{"error": "disk full", "free": "0 B"}',
     tags=("billing", "prod"),
 )
@@ -35,14 +36,14 @@ DOWN = Notice(
     event_id="0b9a7a0e-98a4-5f3d-9d2c-9a3f4e2b7c22",
     kind=EventKind.MONITOR_DOWN,
     team_id="team",
-    at=AT,
+    at=SLOT + 300_000,
     subject_id="0199b7f2-0000-7000-8000-00000000000b",
     subject_name="db backup",
     timezone="Europe/Paris",
     schedule="Every hour",
-    reason="No ping came by 08:05, which is the grace of 5 minutes behind the time expected.",
-    since=AT - 2 * HOUR + 300_000,
-    slot=AT - HOUR + 60_000,
+    reason="No ping came within the grace period of 5 minutes.",
+    since=SLOT - HOUR + 12_000,
+    slot=SLOT,
     output="dumped 3 of 12 tables",
 )
 

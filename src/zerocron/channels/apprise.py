@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any
+from importlib.util import find_spec
 
 from zerocron.channels.configuration import texts, wrong
 from zerocron.channels.contract import (
@@ -56,11 +56,9 @@ class Apprise:
         found = _SCHEME.fullmatch(given["url"])
         if found is None or found[1].lower() in _LOCAL:
             raise wrong("url", "An Apprise URL begins with the name of a service, such as ntfys://ntfy.sh/my-topic.")
-        if _library() is None:
+        if find_spec("apprise") is None:
             raise wrong("url", "This server has no Apprise; its operator can install it: pip install '0cron[apprise]'.")
-        if _service(given["url"]) is None:
-            raise wrong("url", "Apprise does not know this service, or cannot read its URL.")
-        return {**given}
+        return {**given}  # what Apprise makes of the rest is seen by a test: to load all it knows takes seconds
 
     def destination(self, config: Mapping[str, object]) -> str:
         return f"{str(config['url']).partition(':')[0].lower()}://…"
@@ -68,24 +66,29 @@ class Apprise:
     async def deliver(self, config: Mapping[str, object], envelope: Envelope, ways: Ways) -> Delivery:
         if not ways.apprise_allowed:
             return Refused(f"The operator of this server does not allow Apprise ({SETTING}).")
-        if _library() is None:
-            return Again("This server has no Apprise any more: its operator can install it.")
         url, message = str(config["url"]), word(envelope)
         sending = asyncio.get_running_loop().run_in_executor(_threads(), _send, url, message)
         try:
             is_sent = await asyncio.wait_for(sending, SEND_TIMEOUT_SECONDS)
         except TimeoutError:
             return Again(f"Apprise did not finish within {SEND_TIMEOUT_SECONDS:g} s.")
+        except ImportError:
+            return Again("This server has no Apprise; its operator can install it: pip install '0cron[apprise]'.")
         except Exception:  # a hundred plug-ins of others; their texts may hold the URL
             return Again("Apprise failed in a way of its own.")
+        if is_sent is None:
+            return Refused("Apprise does not know this service, or cannot read its URL.")
         return Accepted("by Apprise") if is_sent else Again("Apprise could not deliver it; it does not say why.")
 
 
-def _send(url: str, message: Message) -> bool:
-    """In a thread."""
-    service = _service(url)
+def _send(url: str, message: Message) -> bool | None:
+    """In a thread. None: there is no such service. Raises ImportError without the library, and whatever it raises."""
+    import apprise
+
+    asset = apprise.AppriseAsset(app_id="0cron", app_desc="0cron", secure_logging=True, interpret_escapes=False)
+    service = apprise.Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
     if service is None:
-        return False
+        return None
     body = text_of(message).removeprefix(message.title).strip()
     return bool(service.notify(title=message.title, body=body or message.title, notify_type=_TYPES[message.tone]))
 
@@ -93,21 +96,3 @@ def _send(url: str, message: Message) -> bool:
 @cache
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="zerocron-apprise")
-
-
-@cache
-def _library() -> Any | None:
-    try:
-        import apprise
-    except ImportError:
-        return None
-    return apprise
-
-
-def _service(url: str) -> Any | None:
-    """The plug-in that a URL names; None when there is none, or it cannot read the rest."""
-    library = _library()
-    if library is None:
-        return None
-    asset = library.AppriseAsset(app_id="0cron", app_desc="0cron", secure_logging=True, interpret_escapes=False)
-    return library.Apprise.instantiate(url, asset=asset, suppress_exceptions=True)

@@ -20,7 +20,7 @@ from zerocron.core.exchange import Response
 
 HOSTS = ("discord.com", "discordapp.com", "ptb.discord.com", "canary.discord.com")
 _PATH = re.compile(
-    r"/api/(?:v\d{1,2}/)?webhooks/(?P<id>\d{5,25})/(?P<token>[A-Za-z0-9_-]{20,100})(?:\?thread_id=(?P<thread>\d{5,25}))?"
+    r"/api/(?:v[0-9]{1,2}/)?webhooks/(?P<id>[0-9]{5,25})/(?P<token>[A-Za-z0-9_-]{20,100})(?:\?thread_id=(?P<thread>[0-9]{5,25}))?"
 )
 EXAMPLE = "https://discord.com/api/webhooks/1234567890/XXXXXXXX"
 
@@ -104,6 +104,8 @@ def render(message: Message) -> dict[str, object]:
         room -= sum(units(field["name"]) + units(field["value"]) for field in fields)
         embed["description"] = _description(entry, min(room, DESCRIPTION_UNITS_MAX))
         embed["fields"] = [{**field, "inline": False} for field in fields]
+    if not embed["description"]:
+        del embed["description"]
     return {"username": "0cron", "embeds": [embed], "allowed_mentions": {"parse": []}}
 
 

@@ -25,7 +25,7 @@ _PAGE = """<!doctype html>
 :root {{ color-scheme: light dark; }}
 @media (prefers-color-scheme: dark) {{
   .page {{ background: #0d1117 !important; }}
-  .card {{ background: #161b22 !important; border-color: #30363d !important; }}
+  .card {{ background: #161b22 !important; border-color: {colour} #30363d #30363d !important; }}
   .ink, .ink a {{ color: #e6edf3 !important; }}
   .soft {{ color: #9da7b3 !important; }}
   .code {{ background: #0d1117 !important; border-color: #30363d !important; color: #e6edf3 !important; }}

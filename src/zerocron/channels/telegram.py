@@ -24,9 +24,9 @@ BASE_URL = "https://api.telegram.org"
 TEXT_UNITS_MAX = 4_096
 """Behind the parsing of entities: what people see."""
 
-_TOKEN = re.compile(r"\d{5,20}:[A-Za-z0-9_-]{30,64}")
-_CHAT = re.compile(r"-?\d{1,20}|@[A-Za-z][A-Za-z0-9_]{3,31}")
-_TOPIC = re.compile(r"\d{1,18}")
+_TOKEN = re.compile(r"[0-9]{5,20}:[A-Za-z0-9_-]{30,64}")
+_CHAT = re.compile(r"-?[0-9]{1,20}|@[A-Za-z][A-Za-z0-9_]{3,31}")
+_TOPIC = re.compile(r"[0-9]{1,18}")
 _WORD_JOINER = "\u2060"
 
 

@@ -170,7 +170,7 @@ def _entry(notice: Notice, language: str, base_url: str) -> Entry:
         tone=TONES[notice.kind],
         title=_title(notice, words),
         lead=" ".join(_lead(notice, words)),
-        facts=tuple((words.labels[key], one_line(value, FACT_UNITS_MAX)) for key, value in _facts(notice, language)),
+        facts=tuple((words.labels[key], value) for key, value in _facts(notice, language) if value),
         output=output or None,
         url=page_of(notice, base_url),
     )
@@ -222,9 +222,9 @@ def _facts(notice: Notice, language: str) -> Iterator[tuple[str, str]]:
     if notice.next_at is not None:
         yield "next_ping" if is_monitor else "next", moment(notice.next_at, notice.timezone, language)
     if notice.schedule:
-        yield "schedule", notice.schedule
+        yield "schedule", one_line(notice.schedule, FACT_UNITS_MAX)
     if notice.tags:
-        yield "tags", ", ".join(notice.tags)
+        yield "tags", one_line(", ".join(notice.tags), FACT_UNITS_MAX)
 
 
 def page_of(notice: Notice, base_url: str) -> str | None:

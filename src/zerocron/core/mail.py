@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from email.headerregistry import Address
-from email.utils import parseaddr
 from typing import Literal, NoReturn
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -28,6 +26,7 @@ Security = Literal["starttls", "tls", "none"]
 _SECURITIES: tuple[Security, ...] = ("starttls", "tls", "none")
 _PORTS: dict[Security, int] = {"starttls": 587, "tls": 465, "none": 25}
 _LOCAL_PART = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*")
+_SENDER = re.compile(r"(?:(?P<name>[^<>]*)<(?P<address>[^<>]+)>|(?P<plain>[^<>\s]+))")
 _LOOPBACK = "127.0.0.0/8, [::1]"
 
 
@@ -158,18 +157,17 @@ def _unsubscribe(text: str, sender: str) -> str:
 
 def _sender(text: str) -> tuple[str, str]:
     """Name and address of `ops@example.com` or `0cron <ops@example.com>`."""
-    name, address = parseaddr(text)
-    if not text.isprintable() or len(name) > NAME_CHARACTERS_MAX or not address:
+    found = _SENDER.fullmatch(text.strip())
+    name = (found["name"] or "").strip().strip('"') if found else ""
+    if found is None or not text.isprintable() or len(name) > NAME_CHARACTERS_MAX:
         raise Invalid(
             f"{FROM_SETTING}: write the sender's address, such as 0cron@example.com or '0cron <0cron@example.com>'.",
             field=FROM_SETTING,
         )
     try:
-        address = check_address(address, FROM_SETTING)
-        Address(display_name=name, addr_spec=address)
+        return name, check_address(found["plain"] or found["address"], FROM_SETTING)
     except Invalid as error:
         raise Invalid(f"{FROM_SETTING}: {error.message}", field=FROM_SETTING) from None
-    return name, address
 
 
 def _refuse(reason: str) -> NoReturn:
