@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import uvloop
 from tests.channels.specimens import AT
 from tests.support.target import Target
 
@@ -16,6 +18,13 @@ from zerocron.core.exchange import Outcome, Request
 from zerocron.outbound import Outbound, parse_allow
 
 CERTIFICATES = Path(__file__).parents[1] / "outbound" / "certificates"
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """On uvloop, as the server runs."""
+    return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture(autouse=True)

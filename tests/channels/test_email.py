@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
@@ -45,12 +45,14 @@ class Inbox:
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
         self.taken.append(envelope)
-        self.was_encrypted.append(session.ssl is not None or server.transport.get_extra_info("ssl_object") is not None)
+        self.was_encrypted.append(
+            server.transport is not None and server.transport.get_extra_info("sslcontext") is not None
+        )
         return self.data
 
 
 def authenticate(_: SMTP, session: Session, envelope: Envelope, mechanism: str, data: LoginPassword) -> AuthResult:
-    return AuthResult(success=data == LoginPassword(b"user@x", PASSWORD.encode()))
+    return AuthResult(handled=False, success=data == LoginPassword(b"user@x", PASSWORD.encode()))
 
 
 def certificate(name: str = "good") -> ssl.SSLContext:
@@ -72,12 +74,14 @@ async def smtp(inbox: Inbox, *, tls: ssl.SSLContext | None = None, **options: An
     server = await loop.create_server(make, "127.0.0.1", 0, ssl=tls)
     yield server.sockets[0].getsockname()[1]
     server.close()
+    handlers = [one._handler_coroutine for one in opened if one._handler_coroutine is not None]
+    for handler in handlers:
+        handler.cancel()
     for one in opened:
         if one.transport is not None:
-            one.transport.abort()
+            cast(asyncio.WriteTransport, one.transport).abort()
+    await asyncio.gather(*handlers, return_exceptions=True)
     await server.wait_closed()
-    handlers = [one._handler_coroutine for one in opened if one._handler_coroutine is not None]
-    await asyncio.wait_for(asyncio.gather(*handlers, return_exceptions=True), 5)
 
 
 Conversation = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -135,7 +139,7 @@ async def test_a_mail_arrives_whole(outbound: Outbound) -> None:
 
 async def test_starttls_and_a_password(outbound: Outbound) -> None:
     inbox = Inbox()
-    options = {
+    options: dict[str, Any] = {
         "tls_context": certificate(),
         "require_starttls": True,
         "authenticator": authenticate,
@@ -159,8 +163,8 @@ async def test_tls_from_the_first_byte(outbound: Outbound) -> None:
 @pytest.mark.parametrize("scheme", ["smtp", "smtps"])
 async def test_a_certificate_that_is_not_right(outbound: Outbound, name: str, scheme: str) -> None:
     inbox = Inbox()
-    how = {"tls": certificate(name)} if scheme == "smtps" else {"tls_context": certificate(name)}
-    async with smtp(inbox, **how) as port:  # type: ignore[arg-type]
+    how: dict[str, Any] = {"tls": certificate(name)} if scheme == "smtps" else {"tls_context": certificate(name)}
+    async with smtp(inbox, **how) as port:
         delivery = await deliver(outbound, read_mail(f"{scheme}://u:{'p' * 20}@localhost:{port}", SENDER))
     assert isinstance(delivery, Again)
     assert "TLS" in delivery.reason
@@ -275,7 +279,7 @@ async def test_no_server_at_all(outbound: Outbound) -> None:
         pass
     delivery = await deliver(outbound, plain(port))
     assert delivery == Again(
-        "The mail server was not reached: It's machine refused the connection: nothing listens on that port."
+        "No mail was sent. The mail server's machine refused the connection: nothing listens on that port."
     )
 
 

@@ -8,6 +8,8 @@ repeated delivery is recognisable. Must never send a password over a connection 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import ssl
 from collections.abc import Mapping
 from email.headerregistry import Address
@@ -15,6 +17,7 @@ from email.message import EmailMessage
 from email.policy import SMTP as SMTP_POLICY
 from email.utils import formatdate
 from functools import lru_cache
+from typing import cast
 
 import aiosmtplib
 
@@ -25,7 +28,6 @@ from zerocron.channels.contract import (
     Again,
     ConfigField,
     Delivery,
-    Dial,
     Envelope,
     Refused,
     Ways,
@@ -36,6 +38,8 @@ from zerocron.channels.text import one_line
 from zerocron.channels.wording import LINE_UNITS_MAX, Message, text_of, word
 from zerocron.core.exchange import Failure
 from zerocron.core.mail import URL_SETTING, Mail, check_address
+
+QUIT_SECONDS = 1.0
 
 _POLICY = SMTP_POLICY.clone(cte_type="7bit")  # every server takes it, whatever it announces
 
@@ -62,11 +66,21 @@ class Email:
             return Again(f"This server has no mail server: its operator sets {URL_SETTING}.")
         to = str(config["to"])
         raw = compose(mail, to, envelope, ways.now()).as_bytes()
+        sock = await ways.dial(mail.host, mail.port, allow=mail.allow, timeout_seconds=SEND_TIMEOUT_SECONDS)
+        if isinstance(sock, Failure):
+            return Again(_not_reached(sock))
+        client = _client(mail, sock)
         try:
             async with asyncio.timeout(SEND_TIMEOUT_SECONDS):
-                return await _hand_over(mail, to, raw, ways.dial)
+                delivery = await _hand_over(client, mail, to, raw)
         except TimeoutError:
             return Again(f"The mail server did not finish within {SEND_TIMEOUT_SECONDS:g} s.")
+        else:
+            with contextlib.suppress(aiosmtplib.SMTPException, OSError):  # it has been said what became of the mail
+                await client.quit(timeout=QUIT_SECONDS)
+            return delivery
+        finally:
+            _let_go(client)
 
 
 def compose(mail: Mail, to: str, envelope: Envelope, now: int) -> EmailMessage:
@@ -91,11 +105,8 @@ def _text(message: Message) -> str:
     return f"{text_of(message)}\n\n-- \n{message.words.footer}\n"
 
 
-async def _hand_over(mail: Mail, to: str, raw: bytes, dial: Dial) -> Delivery:
-    sock = await dial(mail.host, mail.port, allow=mail.allow, timeout_seconds=SEND_TIMEOUT_SECONDS)
-    if isinstance(sock, Failure):
-        return Again(_not_reached(sock))
-    client = aiosmtplib.SMTP(
+def _client(mail: Mail, sock: socket.socket) -> aiosmtplib.SMTP:
+    return aiosmtplib.SMTP(
         hostname=mail.host,
         sock=sock,
         timeout=SEND_TIMEOUT_SECONDS,
@@ -104,18 +115,24 @@ async def _hand_over(mail: Mail, to: str, raw: bytes, dial: Dial) -> Delivery:
         start_tls=mail.security == "starttls",
         tls_context=None if mail.security == "none" else tls_context(),
     )
+
+
+async def _hand_over(client: aiosmtplib.SMTP, mail: Mail, to: str, raw: bytes) -> Delivery:
     try:
-        try:
-            await client.connect()
-            if mail.username is not None:
-                await client.login(mail.username, mail.password or "")
-            _, said = await client.sendmail(mail.sender, [to], raw)
-        except (aiosmtplib.SMTPException, OSError, ValueError) as error:
-            return judge(error, mail)
-        return Accepted(echo(said, _secrets(mail)))
-    finally:
-        client.close()
-        sock.close()  # the client does so, too, once it has a connection
+        await client.connect()
+        if mail.username is not None:
+            await client.login(mail.username, mail.password or "")
+        _, said = await client.sendmail(mail.sender, [to], raw)
+    except (aiosmtplib.SMTPException, OSError, ValueError) as error:
+        return judge(error, mail)
+    return Accepted(echo(said, _secrets(mail)))
+
+
+def _let_go(client: aiosmtplib.SMTP) -> None:
+    """At once: to close TLS properly would wait for a server that may not answer."""
+    if client.transport is not None:
+        cast(asyncio.WriteTransport, client.transport).abort()
+    client.close()
 
 
 @lru_cache(maxsize=1)
@@ -130,7 +147,7 @@ def _not_reached(failure: Failure) -> str:
             "The mail server's address is refused, because it is not a public one. The operator of this server can "
             f"name its network in {URL_SETTING}, such as ...?allow=10.0.0.0/8."
         )
-    return "The mail server was not reached: " + failure.message.replace("The target", "It")
+    return "No mail was sent. " + failure.message.replace("target", "mail server")
 
 
 def judge(error: Exception, mail: Mail) -> Again | Refused:
@@ -150,12 +167,12 @@ def judge(error: Exception, mail: Mail) -> Again | Refused:
             return Refused(f"The mail server refused the message: {error.code} {echo(error.message, _secrets(mail))}")
         case aiosmtplib.SMTPResponseException():
             return Again(f"The mail server answered {error.code} {echo(error.message, _secrets(mail))}")
-        case aiosmtplib.SMTPNotSupported():
-            return Again(f"The mail server does not offer what is set up (STARTTLS, or a way to log in).{operator}")
         case aiosmtplib.SMTPTimeoutError():
             return Again("The mail server did not answer in time.")
     if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
         return Again(f"TLS with the mail server failed: its certificate or the port is not as it should be.{operator}")
+    if type(error) in (aiosmtplib.SMTPException, aiosmtplib.SMTPNotSupported):
+        return Again(f"The mail server does not offer what is set up (STARTTLS, or a way to log in).{operator}")
     return Again("The mail server broke the connection.")
 
 

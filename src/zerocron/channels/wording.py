@@ -103,7 +103,7 @@ class Message:
     @property
     def more(self) -> str | None:
         left = self.total - len(self.entries)
-        return self.words.more[left > 1].format(count=f"{left:,}") if left else None
+        return self.words.more[left > 1].format(count=left) if left else None
 
 
 def word(envelope: Envelope) -> Message:
@@ -146,9 +146,9 @@ def _digest(envelope: Envelope, language: str) -> Message:
     rest = total - len(named)
     named = [one_line(title, 70) for title in named]
     if rest:
-        named.append(words.digest_rest.format(count=f"{rest:,}"))
+        named.append(words.digest_rest.format(count=rest))
     titles = named[0] if len(named) == 1 else ", ".join(named[:-1]) + words.and_ + named[-1]
-    title = one_line(words.digest.format(count=f"{total:,}", titles=titles), LINE_UNITS_MAX)
+    title = one_line(words.digest.format(count=total, titles=titles), LINE_UNITS_MAX)
     tone = min((entry.tone for entry in entries), key=_WORST_FIRST.index)
     return Message(language, words, title, tone, entries, total)
 
@@ -181,7 +181,7 @@ def _title(notice: Notice, words: Words) -> str:
     form = many if notice.count > 1 else one
     if notice.reminder:
         form = words.reminders.get(notice.kind, form)
-    return one_line(form.format(name=name_of(notice), count=f"{notice.count:,}"), LINE_UNITS_MAX)
+    return one_line(form.format(name=name_of(notice), count=notice.count), LINE_UNITS_MAX)
 
 
 def name_of(notice: Notice) -> str:
@@ -216,7 +216,7 @@ def _facts(notice: Notice, language: str) -> Iterator[tuple[str, str]]:
     yield "at", moment(notice.at, notice.timezone, language)
     if notice.count > 1:
         is_missed = is_monitor or notice.kind == EventKind.JOB_MISSED
-        yield "missed" if is_missed else "count", words.times.format(count=f"{notice.count:,}")
+        yield "missed" if is_missed else "count", words.times.format(count=notice.count)
     if notice.duration_ms is not None:
         yield "took", length(notice.duration_ms, words)
     if notice.next_at is not None:
@@ -262,13 +262,15 @@ def _clock(when: datetime) -> str:
 
 
 def length(ms: int, words: Words = EN) -> str:
-    """`840 ms`, `12 s`, `2 min 5 s`, `3 h 20 min`, `4 d 2 h`: the two largest units."""
+    """`840 ms`, `1.8 s`, `12 s`, `2 min 5 s`, `3 h 20 min`, `4 d 2 h`: the two largest units."""
     if ms < 1000:
         return f"{max(ms, 0)} ms"
+    if ms < 10_000:
+        return f"{ms // 100 / 10:g} s".replace(".", words.decimal_mark)
     seconds = ms // 1000
     sizes = ((86_400, words.day_unit), (3_600, "h"), (60, "min"), (1, "s"))
     for (size, unit), (smaller, small) in pairwise(sizes):
         if seconds >= size:
             whole, left = divmod(seconds, size)
-            return f"{whole:,} {unit}" + (f" {left // smaller} {small}" if left // smaller else "")
+            return f"{whole} {unit}" + (f" {left // smaller} {small}" if left // smaller else "")
     return f"{seconds} s"

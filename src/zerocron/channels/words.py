@@ -34,6 +34,7 @@ class Words:
     output: str
     footer: str
     day_unit: str
+    decimal_mark: str
 
 
 _K = EventKind
@@ -99,6 +100,7 @@ EN = Words(
     output="Output",
     footer="Sent by 0cron, because this channel is told about it.",
     day_unit="d",
+    decimal_mark=".",
 )
 
 FR = Words(
@@ -165,6 +167,7 @@ FR = Words(
     output="Sortie",
     footer="Envoyé par 0cron, car ce canal en est informé.",
     day_unit="j",
+    decimal_mark=",",
 )
 
 ES = Words(
@@ -231,6 +234,7 @@ ES = Words(
     output="Salida",
     footer="Enviado por 0cron, porque este canal recibe estos avisos.",
     day_unit="d",
+    decimal_mark=",",
 )
 
 LANGUAGES: Mapping[str, Words] = {"en": EN, "fr": FR, "es": ES}
