@@ -36,6 +36,13 @@ class Inbox:
     was_encrypted: list[bool] = field(default_factory=list)
     rcpt: str = ""
     data: str = "250 2.0.0 queued as 7F3"
+    mail: str = ""
+
+    async def handle_MAIL(self, _: SMTP, session: Session, envelope: Envelope, address: str, options: Any) -> str:
+        if self.mail:
+            return self.mail
+        envelope.mail_from = address
+        return "250 OK"
 
     async def handle_RCPT(self, _: SMTP, session: Session, envelope: Envelope, address: str, options: Any) -> str:
         if self.rcpt:
@@ -221,6 +228,25 @@ async def test_a_message_that_is_not_taken(outbound: Outbound, data: str, kind: 
         delivery = await deliver(outbound, plain(port))
     assert isinstance(delivery, kind)
     assert data in delivery.reason
+
+
+async def test_a_sender_that_is_not_taken(outbound: Outbound) -> None:
+    async with smtp(Inbox(mail="550 5.7.1 not your domain")) as port:
+        delivery = await deliver(outbound, plain(port))
+    assert isinstance(delivery, Again)
+    assert "0cron@example.com: 550 5.7.1 not your domain" in delivery.reason
+    assert "ZEROCRON_MAIL_URL" in delivery.reason
+
+
+async def test_what_a_server_says_is_shown_without_the_password(outbound: Outbound) -> None:
+    inbox = Inbox(data=f"554 you said {PASSWORD} and " + "x" * 300)
+    async with smtp(inbox, tls=certificate(), authenticator=authenticate, auth_require_tls=False) as port:
+        mail = read_mail(f"smtps://user%40x:s3cret%20p%40ss%2Fword@localhost:{port}", SENDER)
+        delivery = await deliver(outbound, mail)
+    assert isinstance(delivery, Refused)
+    assert "you said" in delivery.reason
+    assert PASSWORD not in delivery.reason
+    assert len(delivery.reason) < 300
 
 
 async def greet(writer: asyncio.StreamWriter, text: bytes = b"220 hello\r\n") -> None:

@@ -137,7 +137,7 @@ def _digest_text(message: Message) -> str:
     parts = []
     for entry in message.entries:
         lines = [f"{SIGNS[entry.tone]} **{escape(entry.title)}**", escape(entry.lead)]
-        lines += [f"{escape(label)}: {escape(value)}" for label, value in entry.facts]
+        lines += [escape(f"{label}{message.words.colon}{value}") for label, value in entry.facts]
         parts.append("\n".join(line for line in lines if line))
     return "\n\n".join([*parts, escape(message.more)] if message.more else parts)
 

@@ -158,8 +158,6 @@ def judge(error: Exception, mail: Mail) -> Again | Refused:
             return Again(f"The mail server did not accept the user name or password ({error.code}).{operator}")
         case aiosmtplib.SMTPRecipientsRefused():
             return _recipient(error.recipients[0].code, echo(error.recipients[0].message, _secrets(mail)))
-        case aiosmtplib.SMTPRecipientRefused():
-            return _recipient(error.code, echo(error.message, _secrets(mail)))
         case aiosmtplib.SMTPSenderRefused():
             words = echo(error.message, _secrets(mail))
             return Again(f"The mail server does not take mail from {mail.sender}: {error.code} {words}.{operator}")

@@ -91,7 +91,7 @@ def _short(entry: Entry, message: Message) -> list[str]:
     if entry.url:
         title = f'<a href="{escape(entry.url)}" style="color:#1f2328">{title}</a>'
     lines = [f"<strong>{title}</strong>", *([escape(entry.lead)] if entry.lead else [])]
-    facts = (escape(f"{label}: {value}") for label, value in entry.facts)
+    facts = (escape(f"{label}{message.words.colon}{value}") for label, value in entry.facts)
     lines += [f'<span class="soft" style="color:#59636e">{fact}</span>' for fact in facts]
     style = f"margin:12px 0 0;padding-left:12px;border-left:4px solid {COLOURS[entry.tone]}"
     return [f'<p style="{style}">{"<br>".join(lines)}</p>']

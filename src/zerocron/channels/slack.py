@@ -108,7 +108,7 @@ def _entry_blocks(entry: Entry, message: Message) -> list[dict[str, object]]:
 
 def _digest_blocks(entry: Entry, message: Message) -> list[dict[str, object]]:
     lines = [f"{SIGNS[entry.tone]} {entry.title}", *([entry.lead] if entry.lead else [])]
-    lines += [f"{label}: {value}" for label, value in entry.facts]
+    lines += [f"{label}{message.words.colon}{value}" for label, value in entry.facts]
     blocks = [_section("\n".join(lines))]
     if entry.url:
         blocks.append({"type": "context", "elements": [_link(entry.url, message.words.open)]})

@@ -115,7 +115,8 @@ def _single(message: Message, entry: Entry) -> str:
     lines = [f"{SIGNS[message.tone]} <b>{escape(entry.title)}</b>"]
     if entry.lead:
         lines.append(escape(entry.lead))
-    facts = [f"<b>{escape(label)}:</b> {escape(value)}" for label, value in entry.facts]
+    colon = message.words.colon
+    facts = [f"<b>{escape(label)}</b>{colon}{escape(value)}" for label, value in entry.facts]
     link = f'<a href="{html.escape(entry.url)}">{escape(message.words.open)}</a>' if entry.url else ""
     head, foot = "\n".join(lines), "\n".join([*facts, *([link] if link else [])])
     room = TEXT_UNITS_MAX - _shown(head) - _shown(foot) - 8
@@ -131,7 +132,7 @@ def _digest(message: Message) -> tuple[int, str]:
         title = escape(entry.title)
         linked = f'<a href="{html.escape(entry.url)}">{title}</a>' if entry.url else title
         lines = [f"{SIGNS[entry.tone]} {linked}", escape(entry.lead)]
-        lines += [f"{escape(label)}: {escape(value)}" for label, value in entry.facts]
+        lines += [escape(f"{label}{message.words.colon}{value}") for label, value in entry.facts]
         parts.append("\n".join(line for line in lines if line))
     text = "\n\n".join([*parts, escape(message.more)] if message.more else parts)
     return _shown(text), text

@@ -68,6 +68,7 @@ _SINCE = {
     EventKind.MONITOR_LATE: "last_ping",
     EventKind.MONITOR_UP: "down_since",
 }
+_BRIEF = frozenset(("since", "at", *_SINCE.values()))
 _SAID_BY_REASON = frozenset((EventKind.JOB_MISSED, EventKind.MONITOR_DOWN, EventKind.MONITOR_LATE))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -120,13 +121,15 @@ def text_of(message: Message) -> str:
     """All of a message as plain text: what a mail has beside its HTML, and `${text}` in a template."""
     parts = [message.title]
     for entry in message.entries:
-        facts = [f"{label}: {value}" for label, value in entry.facts]
+        facts = [f"{label}{message.words.colon}{value}" for label, value in entry.facts]
         if message.is_digest:
             lines = [f"- {entry.title}", *(f"  {line}" for line in (entry.lead, *facts, entry.url) if line)]
             parts.append("\n".join(lines))
             continue
-        output = f"{message.words.output}:\n{_indented(entry.output)}" if entry.output else ""
-        link = f"{message.words.open}: {entry.url}" if entry.url else ""
+        output = (
+            f"{message.words.output}{message.words.colon.rstrip()}\n{_indented(entry.output)}" if entry.output else ""
+        )
+        link = f"{message.words.open}{message.words.colon}{entry.url}" if entry.url else ""
         parts += [part for part in (entry.lead, "\n".join(facts), output, link) if part]
     if message.more:
         parts.append(message.more)
@@ -140,7 +143,7 @@ def _indented(text: str) -> str:
 def _digest(envelope: Envelope, language: str) -> Message:
     words = LANGUAGES[language]
     shown = envelope.notices[:DIGEST_ENTRIES_MAX]
-    entries = tuple(_short(_entry(notice, language, envelope.base_url)) for notice in shown)
+    entries = tuple(_entry(notice, language, envelope.base_url, is_brief=True) for notice in shown)
     total = len(envelope.notices) + envelope.more
     named = [entry.title for entry in entries[:DIGEST_TITLES_MAX]]
     rest = total - len(named)
@@ -158,19 +161,17 @@ def kept(message: Message, count: int) -> Message:
     return replace(message, entries=message.entries[:count])
 
 
-def _short(entry: Entry) -> Entry:
-    """As one of many: who, what and when."""
-    return Entry(entry.tone, entry.title, one_line(entry.lead, DIGEST_LEAD_UNITS_MAX), entry.facts[:1], None, entry.url)
-
-
-def _entry(notice: Notice, language: str, base_url: str) -> Entry:
+def _entry(notice: Notice, language: str, base_url: str, *, is_brief: bool = False) -> Entry:
+    """`is_brief`: as one of many, only who, what and when."""
     words = LANGUAGES[language]
-    output = many_lines(notice.output, OUTPUT_CHARACTERS_MAX) if notice.output else None
+    output = many_lines(notice.output, OUTPUT_CHARACTERS_MAX) if notice.output and not is_brief else None
+    lead = " ".join(_lead(notice, words))
+    facts = [(key, value) for key, value in _facts(notice, language) if value and (key in _BRIEF or not is_brief)]
     return Entry(
         tone=TONES[notice.kind],
         title=_title(notice, words),
-        lead=" ".join(_lead(notice, words)),
-        facts=tuple((words.labels[key], value) for key, value in _facts(notice, language) if value),
+        lead=one_line(lead, DIGEST_LEAD_UNITS_MAX) if is_brief else lead,
+        facts=tuple((words.labels[key], value) for key, value in facts),
         output=output or None,
         url=page_of(notice, base_url),
     )

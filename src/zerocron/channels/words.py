@@ -35,6 +35,7 @@ class Words:
     footer: str
     day_unit: str
     decimal_mark: str
+    colon: str
 
 
 _K = EventKind
@@ -101,6 +102,7 @@ EN = Words(
     footer="Sent by 0cron, because this channel is told about it.",
     day_unit="d",
     decimal_mark=".",
+    colon=": ",
 )
 
 FR = Words(
@@ -168,6 +170,7 @@ FR = Words(
     footer="Envoyé par 0cron, car ce canal en est informé.",
     day_unit="j",
     decimal_mark=",",
+    colon=" : ",
 )
 
 ES = Words(
@@ -235,6 +238,7 @@ ES = Words(
     footer="Enviado por 0cron, porque este canal recibe estos avisos.",
     day_unit="d",
     decimal_mark=",",
+    colon=": ",
 )
 
 LANGUAGES: Mapping[str, Words] = {"en": EN, "fr": FR, "es": ES}
