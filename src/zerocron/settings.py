@@ -10,6 +10,7 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,11 @@ def _check_together(settings: Settings) -> None:
         )
     if settings.mail_url:
         read_mail(settings.mail_url, settings.mail_from)
+    if settings.apprise and find_spec("apprise") is None:
+        raise Invalid(
+            f"{PREFIX}APPRISE: the library is not installed; run pip install '0cron[apprise]', or leave it out.",
+            field=PREFIX + "APPRISE",
+        )
     if settings.redis_url and not settings.database_url:
         raise Invalid(
             f"{PREFIX}REDIS_URL: a shared timetable needs a shared ledger; set {PREFIX}DATABASE_URL=postgresql://..., "

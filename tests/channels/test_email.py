@@ -292,7 +292,7 @@ async def test_a_server_that_does_not_go_on(
     outbound: Outbound, monkeypatch: pytest.MonkeyPatch, conversation: Conversation
 ) -> None:
     is_slow = conversation in (hang, hang_behind_the_greeting, endless)
-    monkeypatch.setattr(kind_file, "SEND_TIMEOUT_SECONDS", 0.3 if is_slow else 5.0)
+    monkeypatch.setattr(kind_file, "TALK_SECONDS", 0.3 if is_slow else 5.0)
     async with scripted(conversation) as port:
         delivery = await deliver(outbound, plain(port))
     assert isinstance(delivery, Again), delivery

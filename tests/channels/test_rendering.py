@@ -22,6 +22,7 @@ from zerocron.channels.payload import PLACEHOLDERS, body_of, check_template, fil
 from zerocron.channels.text import units
 from zerocron.channels.wording import word
 from zerocron.core.mail import read_mail
+from zerocron.core.notice import EventKind, Notice
 
 MAIL = read_mail("smtp://mail.example.com", "0cron <0cron@example.com>")
 
@@ -232,6 +233,12 @@ def test_the_headers_of_a_mail() -> None:
     assert str(message["List-Unsubscribe"]) == "<mailto:0cron@example.com?subject=unsubscribe>"
     assert str(message["X-0cron-Event"]) == "job.failed"
     assert str(parsed(of(FAILED, DOWN))["X-0cron-Event"]) == "digest"
+
+
+def test_short_lines_are_encoded_like_long_ones() -> None:
+    """Some servers take seven bits only, and a mail must not depend on which one it meets."""
+    text = parsed(of(Notice("event", EventKind.TEST, "team", SLOT, "id", "é", "fr")))
+    assert "é" in part(text, "plain")
 
 
 def test_a_repeated_mail_is_the_same_mail() -> None:

@@ -222,3 +222,10 @@ def test_half_a_mail_server_is_refused(url: str, sender: str, variable: str) -> 
     faults = refusal({"ZEROCRON_MAIL_URL": url, "ZEROCRON_MAIL_FROM": sender})
     assert faults.keys() == {PREFIX + variable}
     assert "s3cret" not in faults[PREFIX + variable]
+
+
+def test_apprise_is_allowed_only_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load(environment={"ZEROCRON_APPRISE": "true"}).apprise
+    monkeypatch.setattr("zerocron.settings.find_spec", lambda _: None)
+    assert load(environment={}).apprise is False
+    assert "pip install" in refusal({"ZEROCRON_APPRISE": "true"})["ZEROCRON_APPRISE"]

@@ -40,6 +40,8 @@ from zerocron.core.exchange import Failure
 from zerocron.core.mail import URL_SETTING, Mail, check_address
 
 QUIT_SECONDS = 1.0
+TALK_SECONDS = SEND_TIMEOUT_SECONDS - QUIT_SECONDS
+"""For all of it, from the look-up of the name to the server's word about the message."""
 
 _POLICY = SMTP_POLICY.clone(cte_type="7bit")  # every server takes it, whatever it announces
 
@@ -66,21 +68,23 @@ class Email:
             return Again(f"This server has no mail server: its operator sets {URL_SETTING}.")
         to = str(config["to"])
         raw = compose(mail, to, envelope, ways.now()).as_bytes()
-        sock = await ways.dial(mail.host, mail.port, allow=mail.allow, timeout_seconds=SEND_TIMEOUT_SECONDS)
-        if isinstance(sock, Failure):
-            return Again(_not_reached(sock))
-        client = _client(mail, sock)
+        client: aiosmtplib.SMTP | None = None
         try:
-            async with asyncio.timeout(SEND_TIMEOUT_SECONDS):
+            async with asyncio.timeout(TALK_SECONDS):
+                sock = await ways.dial(mail.host, mail.port, allow=mail.allow, timeout_seconds=TALK_SECONDS)
+                if isinstance(sock, Failure):
+                    return Again(_not_reached(sock))
+                client = _client(mail, sock)
                 delivery = await _hand_over(client, mail, to, raw)
         except TimeoutError:
-            return Again(f"The mail server did not finish within {SEND_TIMEOUT_SECONDS:g} s.")
+            return Again(f"The mail server did not finish within {TALK_SECONDS:g} s.")
         else:
             with contextlib.suppress(aiosmtplib.SMTPException, OSError):  # it has been said what became of the mail
                 await client.quit(timeout=QUIT_SECONDS)
             return delivery
         finally:
-            _let_go(client)
+            if client is not None:
+                _let_go(client)
 
 
 def compose(mail: Mail, to: str, envelope: Envelope, now: int) -> EmailMessage:
@@ -109,7 +113,7 @@ def _client(mail: Mail, sock: socket.socket) -> aiosmtplib.SMTP:
     return aiosmtplib.SMTP(
         hostname=mail.host,
         sock=sock,
-        timeout=SEND_TIMEOUT_SECONDS,
+        timeout=TALK_SECONDS,
         local_hostname=mail.sender.rpartition("@")[2],
         use_tls=mail.security == "tls",
         start_tls=mail.security == "starttls",
