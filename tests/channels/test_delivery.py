@@ -103,7 +103,7 @@ async def test_success(service: Service, ways_to: WaysTo, target: Target) -> Non
 
 
 @every_service
-@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 520])
 async def test_trouble_that_passes(service: Service, ways_to: WaysTo, target: Target, status: int) -> None:
     delivery = await answered(service, ways_to, target, status, b"slow down", {"Retry-After": "120"})
     assert isinstance(delivery, Again)

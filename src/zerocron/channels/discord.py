@@ -13,7 +13,7 @@ import orjson
 
 from zerocron.channels.configuration import pinned, texts
 from zerocron.channels.contract import Again, ConfigField, Delivery, Envelope, Refused, Ways
-from zerocron.channels.exchange import accepted, again, echo, json_of, post, said, seconds_ms
+from zerocron.channels.exchange import accepted, again, echo, json_of, may_pass, post, said, seconds_ms
 from zerocron.channels.text import cut_escaped, units
 from zerocron.channels.wording import COLOURS, SIGNS, Entry, Message, kept, word
 from zerocron.core.exchange import Response
@@ -83,7 +83,7 @@ class Discord:
             waits = seconds_ms(found.get("retry_after"))
             return Again(reason, waits) if waits is not None else again(answer, reason, ways)
         # 403 comes from the network in front of Discord, too, and then passes.
-        if answer.status == 403 or not 400 <= answer.status <= 499:
+        if answer.status == 403 or may_pass(answer.status):
             return again(answer, reason, ways)
         return Refused(reason)
 

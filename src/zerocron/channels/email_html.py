@@ -100,7 +100,7 @@ def _short(entry: Entry, message: Message) -> list[str]:
 def _table(entry: Entry) -> str:
     cell = "vertical-align:top;font-size:14px"
     rows = "".join(
-        f'<tr><td class="soft" width="34%" style="padding:3px 12px 3px 0;{cell};color:#59636e">{escape(label)}</td>'
+        f'<tr><td class="soft" width="28%" style="padding:3px 12px 3px 0;{cell};color:#59636e">{escape(label)}</td>'
         f'<td class="ink" style="padding:3px 0;{cell};color:#1f2328">{escape(value)}</td></tr>\n'
         for label, value in entry.facts
     )

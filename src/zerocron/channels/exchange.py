@@ -54,6 +54,11 @@ def accepted(response: Response, detail: str = "") -> Accepted | None:
     return Accepted(f"{response.status} {detail}".strip())
 
 
+def may_pass(status: int) -> bool:
+    """Whether a status that is no success says nothing about the message itself: busy, broken, or a redirect."""
+    return status in (408, 425, 429) or not 400 <= status <= 499
+
+
 def again(response: Response, reason: str, ways: Ways) -> Again:
     """Later; when, if the answer says so."""
     asked = next((value for name, value in response.headers if name.lower() == "retry-after"), None)

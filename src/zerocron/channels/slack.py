@@ -14,7 +14,7 @@ import orjson
 
 from zerocron.channels.configuration import pinned, texts
 from zerocron.channels.contract import ConfigField, Delivery, Envelope, Refused, Ways
-from zerocron.channels.exchange import accepted, again, echo, post, said
+from zerocron.channels.exchange import accepted, again, echo, may_pass, post, said
 from zerocron.channels.text import cut_escaped, units
 from zerocron.channels.wording import SIGNS, Entry, Message, word
 from zerocron.core.exchange import Response
@@ -68,7 +68,7 @@ class Slack:
         # no_service, no_team, channel_not_found; invalid_token, action_prohibited; channel_is_archived
         if answer.status in (403, 404, 410):
             return Refused(f"{reason} The webhook is gone or its channel takes no messages.", disables=True)
-        if answer.status == 429 or not 400 <= answer.status <= 499:
+        if may_pass(answer.status):
             return again(answer, reason, ways)
         return Refused(reason)
 

@@ -15,7 +15,7 @@ import orjson
 
 from zerocron.channels.configuration import texts, wrong
 from zerocron.channels.contract import Again, ConfigField, Delivery, Envelope, Refused, Ways
-from zerocron.channels.exchange import accepted, again, echo, json_of, post, said, seconds_ms
+from zerocron.channels.exchange import accepted, again, echo, json_of, may_pass, post, said, seconds_ms
 from zerocron.channels.text import cut, units
 from zerocron.channels.wording import SIGNS, Entry, Message, kept, word
 from zerocron.core.exchange import Response
@@ -94,7 +94,7 @@ class Telegram:
         is_gone = answer.status == 400 and "chat not found" in words.lower()
         if answer.status in (401, 403, 404) or is_gone:  # the token is void; blocked, kicked, or no such chat
             return Refused(f"{reason} The bot is gone, or may not write to this chat.", disables=True)
-        if not 400 <= answer.status <= 499:
+        if may_pass(answer.status):
             return again(answer, reason, ways)
         return Refused(reason)
 
