@@ -82,11 +82,10 @@ def _slack(payload: dict[str, Any]) -> str:
 
 def _discord(payload: dict[str, Any]) -> str:
     [embed] = payload["embeds"]
-    text, _, code = embed.get("description", "").partition("\n```\n")
+    text = re.sub(r"```\n(.*?)\n```", r"\n| \1\n", embed.get("description", ""), flags=re.DOTALL)
+    text = re.sub(r"\[([^]]*)\]\(<([^>]*)>\)", r"\1 (\2)", text)
     fields = "\n".join(f"{field['name']}: {field['value']}" for field in embed["fields"])
-    output = "| " + code.removesuffix("\n```") if code else ""
-    shown = [f"{embed['title']} ({embed['url']})", text, fields]
-    return "\n\n".join([*(re.sub(r"\\([^A-Za-z0-9\s])", r"\1", part) for part in shown if part), output]).strip()
+    return "\n\n".join(re.sub(r"\\([^A-Za-z0-9\s])", r"\1", part) for part in (embed["title"], text, fields))
 
 
 def _telegram(text: str) -> str:

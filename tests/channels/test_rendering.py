@@ -102,7 +102,10 @@ def test_discord(envelope: Envelope) -> None:
     assert all(0 < units(field["name"]) <= 256 and 0 < units(field["value"]) <= 1_024 for field in fields)
     texts = [embed["title"], description, *(field["name"] + field["value"] for field in fields)]
     assert sum(map(units, texts)) <= 6_000
-    head, fence, code = description.partition("\n```\n")
+    description = re.sub(
+        r"\n?\[Open in 0cron\]\(<https://cron\.example\.com/(?:jobs|monitors)/[0-9a-f-]*>\)$", "", description
+    )
+    head, fence, code = description.partition("```\n")
     if fence:
         assert code.endswith("\n```")
         assert "``" not in code[:-4]

@@ -32,6 +32,9 @@ FIELDS_MAX = 25
 EMBED_UNITS_MAX = 6_000
 """Of all texts of a message's embeds together."""
 
+OUTPUT_UNITS_MIN = 20
+"""With less room the output is left out."""
+
 # Every sign that Markdown may read as one, and the beginnings of mentions, links, timestamps and custom emoji.
 _SIGNS = re.compile(r"([\\`*_~|>#\[\]()<:@+.-])")
 
@@ -98,11 +101,9 @@ def render(message: Message) -> dict[str, object]:
         embed["description"] = _digest(message, min(room, DESCRIPTION_UNITS_MAX))
     else:
         [entry] = message.entries
-        if entry.url:
-            embed["url"] = entry.url
         fields = [_field(label, value) for label, value in entry.facts[:FIELDS_MAX]]
         room -= sum(units(field["name"]) + units(field["value"]) for field in fields)
-        embed["description"] = _description(entry, min(room, DESCRIPTION_UNITS_MAX))
+        embed["description"] = _description(entry, message, min(room, DESCRIPTION_UNITS_MAX))
         embed["fields"] = [{**field, "inline": False} for field in fields]
     if not embed["description"]:
         del embed["description"]
@@ -116,12 +117,14 @@ def _field(label: str, value: str) -> dict[str, str]:
     }
 
 
-def _description(entry: Entry, room: int) -> str:
-    lead = cut_escaped(entry.lead, room, escape)
-    room -= units(lead) + len("\n```\n\n```")
-    if not entry.output or room < 20:
-        return lead
-    return f"{lead}\n```\n{cut_escaped(entry.output, room, _escape_code)}\n```".lstrip("\n")
+def _description(entry: Entry, message: Message, room: int) -> str:
+    """Lead, output and link. The link stands here because the embed's own `url` is refused for hosts without a dot."""
+    link = f"[{escape(message.words.open)}](<{entry.url}>)" if entry.url else ""
+    lead = cut_escaped(entry.lead, room - units(link), escape)
+    room -= units(lead) + units(link) + len("\n```\n\n```\n")
+    has_room = entry.output is not None and room >= OUTPUT_UNITS_MIN
+    output = f"```\n{cut_escaped(entry.output or '', room, _escape_code)}\n```" if has_room else ""
+    return "\n".join(part for part in (lead, output, link) if part)
 
 
 def _digest(message: Message, room: int) -> str:
