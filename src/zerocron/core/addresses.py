@@ -291,7 +291,7 @@ def _chain(address: Address) -> Iterator[Address]:
 
 _RULE_V4 = re.compile(r"(?P<network>[0-9]+(?:\.[0-9]+)+(?:/[0-9]+)?)(?::(?P<ports>.*))?")
 _RULE_V6 = re.compile(r"\[(?P<address>[0-9A-Fa-f:.]+)(?P<in>/[0-9]+)?\](?P<out>/[0-9]+)?(?::(?P<ports>.*))?")
-_RULE_V6_BARE = re.compile(r"[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:/[0-9]+)?")
+_RULE_V6_BARE = re.compile(r"[0-9A-Fa-f]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(?:/[0-9]+)?")
 
 
 def parse_allow(text: str) -> AllowList:

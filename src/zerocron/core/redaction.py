@@ -285,7 +285,8 @@ _PERCENT = re.compile(
 _FORM = re.compile(_PERCENT.pattern + r"|\+")
 _JSON = re.compile(rf"\\u[dD][89ABab]{_H}{{2}}\\u[dD][C-Fc-f]{_H}{{2}}|\\u{_H}{{4}}|\\x{_H}{{2}}|\\[\"'\\/bfnrtv0]")
 _HTML = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-_LINE_END = re.compile(r"[ \t]*\r?\n[ \t]*")
+# A run of blanks is looked at once, from its beginning, and not again from each of its blanks.
+_LINE_END = re.compile(r"(?:(?<![ \t])[ \t]*+)?\r?\n[ \t]*")
 _SHORT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
 
 
