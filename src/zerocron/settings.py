@@ -77,7 +77,8 @@ class Settings:
         "",
         "The URL at which others reach this server, such as https://cron.example.com. Ping URLs begin with it; empty: "
         "with whatever the request that asks for them was sent to. Of what is below it jobs may call pings only: one "
-        "that calls its own scheduler can go round for ever.",
+        "that calls its own scheduler can go round for ever. With a path, such as https://example.com/cron, the rest "
+        "of that host is like any other.",
     )
     in_flight_max: int = _knob(
         1_000, "Requests in flight at once; more wait. Each may hold up to 2 MB while it runs.", low=1, high=10_000
