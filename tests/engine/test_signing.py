@@ -12,9 +12,10 @@ from tests.engine.house import WatchedLedger
 from tests.storage.samples import DAY, NOON, sqlite_ledger
 from tests.support.clock import ManualClock
 
+from zerocron.actions.keys import Keys
 from zerocron.actions.secrets import Secrets
 from zerocron.actions.signing import Signing
-from zerocron.core.errors import Unavailable
+from zerocron.core.errors import Unavailable, Unclear
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.core.sealing import Keyring, new_master_key, read_master_keys
 from zerocron.core.signing import read_key
@@ -124,6 +125,31 @@ async def test_without_anything_known_a_ledger_that_is_away_is_no_refusal(desk: 
     await desk.clock.advance(60)
     with pytest.raises(Unavailable):
         await asked
+
+
+async def test_a_rotation_whose_answer_was_lost_is_looked_up(desk: Desk) -> None:
+    """Else a key would sign that nobody has."""
+    first = await desk.rotate()
+    await desk.clock.advance(1)
+    desk.ledger.lose_answer = lambda _result: "committed"
+    second = await desk.rotate()
+    desk.ledger.lose_answer = lambda _result: "rolled back"
+    with pytest.raises(Unclear):
+        await desk.rotate()
+    desk.ledger.heal()
+    assert await desk.keys() == [second, first]
+
+
+async def test_an_api_key_whose_answer_was_lost_is_looked_up(desk: Desk) -> None:
+    keys = Keys(ledger=desk.ledger, clock=desk.clock)
+    desk.ledger.lose_answer = lambda _result: "committed"
+    _, token = await keys.create(DEFAULT_TEAM_ID, "made all the same")
+    desk.ledger.lose_answer = lambda _result: "rolled back"
+    with pytest.raises(Unclear):
+        await keys.create(DEFAULT_TEAM_ID, "never made")
+    desk.ledger.heal()
+    assert (await keys.recognise(f"Bearer {token.text}")).team_id == DEFAULT_TEAM_ID
+    assert [key.name for key in await keys.page(DEFAULT_TEAM_ID, after="", limit=9)] == ["made all the same"]
 
 
 async def test_what_is_known_goes_on_signing_while_the_ledger_is_away(desk: Desk) -> None:

@@ -199,8 +199,7 @@ class Engine:
         )
         keeping: dict[str, Part] = {"sweep": self.sweep, "session": self.session, "retention": self.retention}
         self._keeping = [Loop(name, part.tick, clock=clock, metrics=metrics) for name, part in keeping.items()]
-        self._ledger, self._metrics = ledger, metrics
-        self._running = False
+        self._ledger, self._metrics, self._running = ledger, metrics, False
 
     @property
     def loops(self) -> list[Loop]:
