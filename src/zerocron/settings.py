@@ -22,6 +22,7 @@ PREFIX = "ZEROCRON_"
 def _knob(
     default: Any, why: str, *, low: float | None = None, high: float | None = None, is_secret: bool = False
 ) -> Any:
+    """`is_secret`: it is, or may hold, a password or key, and is shown by nothing that prints settings."""
     return field(default=default, metadata={"why": why, "low": low, "high": high}, repr=not is_secret)
 
 
@@ -42,7 +43,9 @@ class Settings:
     redis_url: str = _knob(
         "",
         "The timetable: empty to keep it in this process, or redis://, rediss://, unix://, "
-        "redis+sentinel://host,host/name or redis+cluster://host. Several engine nodes need it.",
+        "redis+sentinel://host,host/name or redis+cluster://host. Several engine nodes need it. With a password in it better "
+        "given as a file, by ZEROCRON_REDIS_URL_FILE.",
+        is_secret=True,
     )
     redis_prefix: str = _knob("zerocron", "What every key in Redis begins with, so that others may use the same one.")
     redis_shards: int = _knob(
