@@ -43,8 +43,8 @@ class Settings:
     redis_url: str = _knob(
         "",
         "The timetable: empty to keep it in this process, or redis://, rediss://, unix://, "
-        "redis+sentinel://host,host/name or redis+cluster://host. Several engine nodes need it. With a password in it better "
-        "given as a file, by ZEROCRON_REDIS_URL_FILE.",
+        "redis+sentinel://host,host/name or redis+cluster://host. Several engine nodes need it. With a password in it "
+        "better given as a file, by ZEROCRON_REDIS_URL_FILE.",
         is_secret=True,
     )
     redis_prefix: str = _knob("zerocron", "What every key in Redis begins with, so that others may use the same one.")
