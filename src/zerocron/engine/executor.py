@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import NamedTuple
 
 import structlog
 
@@ -72,8 +73,7 @@ async def no_signing_keys(_team_id: str) -> Sequence[bytes]:
     raise NotSent("not_signed", "This server signs no requests. Nothing was sent.")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Prepared:
+class _Prepared(NamedTuple):
     """All that a request needs, so that nothing but the clock stands between the last look and the first byte."""
 
     request: Request
