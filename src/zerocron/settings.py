@@ -24,6 +24,7 @@ PREFIX = "ZEROCRON_"
 def _knob(
     default: Any, why: str, *, low: float | None = None, high: float | None = None, is_secret: bool = False
 ) -> Any:
+    """`is_secret`: it is, or may hold, a password or key, and is shown by nothing that prints settings."""
     return field(default=default, metadata={"why": why, "low": low, "high": high}, repr=not is_secret)
 
 
@@ -44,7 +45,9 @@ class Settings:
     redis_url: str = _knob(
         "",
         "The timetable: empty to keep it in this process, or redis://, rediss://, unix://, "
-        "redis+sentinel://host,host/name or redis+cluster://host. Several engine nodes need it.",
+        "redis+sentinel://host,host/name or redis+cluster://host. Several engine nodes need it. With a password in it "
+        "better given as a file, by ZEROCRON_REDIS_URL_FILE.",
+        is_secret=True,
     )
     redis_prefix: str = _knob("zerocron", "What every key in Redis begins with, so that others may use the same one.")
     redis_shards: int = _knob(
@@ -79,7 +82,8 @@ class Settings:
         "",
         "The URL at which others reach this server, such as https://cron.example.com. Ping URLs begin with it; empty: "
         "with whatever the request that asks for them was sent to. Of what is below it jobs may call pings only: one "
-        "that calls its own scheduler can go round for ever.",
+        "that calls its own scheduler can go round for ever. With a path, such as https://example.com/cron, the rest "
+        "of that host is like any other.",
     )
     in_flight_max: int = _knob(
         1_000, "Requests in flight at once; more wait. Each may hold up to 2 MB while it runs.", low=1, high=10_000

@@ -154,6 +154,7 @@ class Engine:
             budget=RetryBudget(bounds.retry_percent_max),
         )
         self.unsealer = Unsealer(ledger=ledger, clock=clock, keyring=keyring or Keyring())
+        self._signer = Signer(ledger=ledger, clock=clock, keyring=keyring or Keyring())
         self.executor = Executor(
             load=self._load_definition,
             send=send,
@@ -165,7 +166,7 @@ class Engine:
             host_max=bounds.host_in_flight_max,
             permit=self.session.permits,
             secrets=self.unsealer.secrets,
-            signing_keys=Signer(ledger=ledger, clock=clock, keyring=keyring or Keyring()).keys,
+            signing_keys=self._signer.keys,
             allow_insecure_tls=allow_insecure_tls,
         )
         self.heartbeat = Heartbeat(ledger=ledger, timetable=timetable, clock=clock)
@@ -198,8 +199,7 @@ class Engine:
         )
         keeping: dict[str, Part] = {"sweep": self.sweep, "session": self.session, "retention": self.retention}
         self._keeping = [Loop(name, part.tick, clock=clock, metrics=metrics) for name, part in keeping.items()]
-        self._ledger, self._metrics = ledger, metrics
-        self._running = False
+        self._ledger, self._metrics, self._running = ledger, metrics, False
 
     @property
     def loops(self) -> list[Loop]:
@@ -238,8 +238,10 @@ class Engine:
         if not await self._drained(drain_seconds, force):
             log.warning("aborting", in_flight=len(self.executor.in_flight))
             await self.executor.abort()
+        self.executor.close()
         await self._finisher.stop()
         await self.unsealer.close()
+        await self._signer.close()
         for loop in self._keeping:
             await loop.stop()
         with contextlib.suppress(Exception):

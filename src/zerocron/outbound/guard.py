@@ -48,7 +48,7 @@ class Guard:
         """Whether the URL names this installation; asked for every request, for a kept connection passes no gate."""
         if not self._base_urls:
             return None
-        endpoint = own_endpoint_named(url.raw_host or "", url.port or 0, self._base_urls)
+        endpoint = own_endpoint_named(url.raw_host or "", url.port or 0, url.raw_path, self._base_urls)
         return None if endpoint is None or endpoint.opens(url.raw_path) else OWN_SERVER
 
     def open_socket(self, addr_info: aiohttp.AddrInfoType) -> socket.socket:
