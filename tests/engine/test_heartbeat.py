@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from tests.engine.house import House, answered, at_once
 from tests.storage.samples import HOUR, MINUTE, NOON
 
@@ -267,6 +268,91 @@ async def test_deadlines_are_looked_at_while_every_place_is_taken(tmp_path: Path
         assert await ward.shown(seen) == ["up", "down"]
         stuck.set()
         await ward.pings.stop()
+
+
+DAMAGE = {
+    "its zone is gone": "UPDATE monitors SET timezone = 'Nowhere/Land' WHERE id = '{}'",
+    "its schedule makes no sense": "UPDATE monitors SET schedule_cron = '99 nonsense' WHERE id = '{}'",
+    "its schedule is empty": "UPDATE monitors SET schedule_cron = NULL WHERE id = '{}'",
+    "its runs are no JSON": "UPDATE monitors SET runs = '{{broken' WHERE id = '{}'",
+    "its runs are something else": "UPDATE monitors SET runs = '[1]', ended_runs = '7' WHERE id = '{}'",
+    "its next flip is there already": "INSERT INTO flips SELECT monitor_id, number + 1, team_id, at, noticed_at,"
+    " before, after, reason, details FROM flips WHERE monitor_id = '{}'",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+async def test_a_monitor_that_cannot_be_judged_keeps_nobody_else_from_it(ward: Ward, damage: str) -> None:
+    others = [await ward.monitor("every 5 minutes", 0) for _ in range(3)]
+    bad = await ward.monitor("* * * * *", 0)
+    for seen in (*others, bad):
+        await ward.ping(seen)
+    await ward.house.sql(DAMAGE[damage].format(bad.monitor.id))
+    with structlog.testing.capture_logs() as logs:
+        await ward.live(310)
+
+    assert [await ward.shown(seen) for seen in others] == [["up", "down"]] * 3
+    assert ward.house.engine.stalled() == []
+    complaints = [one for one in logs if one["event"] in ("monitor_not_judged", "monitor_damaged")]
+    assert 1 <= len(complaints) <= 2, "what is wrong with it is told once, of each thing"
+    await ward.monitors.page(DEFAULT_TEAM_ID)
+    await ward.ping(others[0])
+    assert (await ward.shown(others[0]))[-1] == "up"
+
+
+async def test_jobs_are_brought_into_the_timetable_whatever_a_monitor_looks_like(ward: Ward) -> None:
+    bad = await ward.monitor("* * * * *", 0)
+    await ward.ping(bad)
+    await ward.house.sql(DAMAGE["its zone is gone"].format(bad.monitor.id))
+    await ward.house.create("2 12 * * *")
+    await ward.house.crash()
+    await ward.house.restart(after=90)
+    await ward.live(60)
+    assert len(ward.house.target.requests) == 1
+
+
+async def test_one_damaged_monitor_does_not_hide_the_others_of_its_team(ward: Ward) -> None:
+    good = await ward.monitor("every 5 minutes", 0)
+    for damage in DAMAGE.values():
+        bad = await ward.monitor("* * * * *", 0)
+        await ward.ping(bad)
+        await ward.house.sql(damage.format(bad.monitor.id))
+    await ward.house.sql(f"UPDATE monitors SET tags = 'x', token_sealed = 'x' WHERE id = '{bad.monitor.id}'")
+    with structlog.testing.capture_logs():
+        page = await ward.monitors.page(DEFAULT_TEAM_ID)
+    assert len(page) == 1 + len(DAMAGE)
+    assert {seen.monitor.id: seen.token for seen in page}[good.monitor.id] == good.token
+
+
+async def test_a_ping_of_a_damaged_monitor_fails_alone_and_in_one_commit(ward: Ward) -> None:
+    good, bad = await ward.monitor("every 5 minutes", 0), await ward.monitor("* * * * *", 0)
+    await ward.ping(bad)
+    await ward.house.sql(DAMAGE["its zone is gone"].format(bad.monitor.id))
+    await ward.house.sql(f"UPDATE monitors SET deadline_at = 1, health = 'up' WHERE id = '{bad.monitor.id}'")
+    now = ward.house.clock.now()
+    writes = ward.house.ledger.writes
+    with structlog.testing.capture_logs():
+        taken = await asyncio.gather(
+            *(ward.pings.take(seen.token, Arrival(Ping("success", now), "GET", "", "", b"", 0)) for seen in (bad, good))
+        )
+    assert taken == [Taken.FAILED, Taken.KEPT]
+    assert ward.house.ledger.writes == writes + 1
+
+
+@pytest.mark.parametrize("name", ["sweep", "heartbeat"])
+async def test_a_loop_that_fails_for_ever_is_told_as_stalled(
+    house: House, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    async def failing() -> float:
+        raise ZeroDivisionError
+
+    loop = next(loop for loop in house.engine.loops if loop.name == name)
+    with structlog.testing.capture_logs():
+        monkeypatch.setattr(loop, "_tick", failing)
+        await house.clock.advance(50)
+        assert house.engine.stalled() == []
+        await house.clock.advance(20)
+        assert house.engine.stalled() == [name]
 
 
 async def test_a_pause_until_an_instant_ends_then(ward: Ward) -> None:

@@ -21,12 +21,14 @@ from zerocron.clock import Clock
 from zerocron.core.errors import Unavailable
 from zerocron.core.model import Instant
 from zerocron.core.monitor import GAP_MS, JUDGED_AFTER_MS, PULSE_SECONDS, Outage, Ping, PingKind, receive
+from zerocron.core.recent import Recent
 from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.timetable.contract import Timetable, monitor_member
 from zerocron.storage.timetable.horizon import put_near
 
 log = structlog.get_logger(__name__)
+_told = Recent()
 
 BODY_BYTES_MAX = 10_000
 BATCH_MAX = 500
@@ -48,6 +50,7 @@ class Taken(Enum):
     UNKNOWN = "unknown"  # no monitor has this token
     NEEDS_POST = "needs post"  # the monitor takes POST only
     TOO_MANY = "too many"
+    FAILED = "failed"  # its monitor cannot be judged; the log has why
 
 
 @dataclass(slots=True)
@@ -69,6 +72,7 @@ class _Written:
 
     outcomes: list[Taken] = field(default_factory=list)
     due: dict[str, Instant] = field(default_factory=dict)
+    failed: dict[str, Exception] = field(default_factory=dict)
 
 
 class Pings:
@@ -182,11 +186,17 @@ class Pings:
         arrivals = [arrival for arrival, _ in batch]
         now = self.clock.now()
         written = await self._ledger.write(lambda connection: _record(connection, arrivals, now))
+        for monitor_id, error in written.failed.items():
+            if _told.is_new(monitor_id):
+                log.error("ping_not_judged", monitor=monitor_id, exc_info=error)
         for (_, future), outcome in zip(batch, written.outcomes, strict=True):
             if not future.done():
                 future.set_result(outcome)
         if written.due:
-            await put_near(self._timetable, written.due, now)
+            try:
+                await put_near(self._timetable, written.due, now)
+            except Exception as error:  # the pings are durable; whoever is overdue is found in the ledger
+                log.warning("deadlines_not_put", members=len(written.due), reason=str(error))
 
 
 def _refuse(batch: list[tuple[Arrival, asyncio.Future[Taken]]], error: Exception) -> None:
@@ -202,7 +212,9 @@ def _record(connection: Connection, arrivals: list[Arrival], now: Instant) -> _W
     deadlines = {one.id: one.watch.deadline_at for one in held.values()}
     outages = _outages(connection, arrivals, held, now)
     written = _Written()
-    rows, flips, touched = [], [], {}
+    rows: list[tuple[str, list[object]]] = []
+    flips: list[monitor_rows.FlipRow] = []
+    touched: dict[str, monitor_rows.Watched] = {}
     for arrival in arrivals:
         one = held.get(arrival.monitor_id)
         if one is None:
@@ -211,17 +223,29 @@ def _record(connection: Connection, arrivals: list[Arrival], now: Instant) -> _W
         if one.post_only and arrival.method != "POST":
             written.outcomes.append(Taken.NEEDS_POST)
             continue
-        ping = arrival.ping
-        brought, duration = receive(one.expectation, one.watch, ping, now=now, outages=outages)
-        flips += [monitor_rows.flip_row(one, flip, now) for flip in brought]
-        one.pings += 1
-        touched[one.id] = one
-        rows.append(_row(arrival, one.number_and_team, duration))
+        try:
+            brought, duration = receive(one.expectation, one.watch, arrival.ping, now=now, outages=outages)
+        except Exception as error:  # its schedule, its zone, its row: nothing of this batch is kept of it
+            written.failed[one.id] = error
+        else:
+            flips += [monitor_rows.flip_row(one, flip, now) for flip in brought]
+            one.pings += 1
+            touched[one.id] = one
+            rows.append((one.id, _row(arrival, one.number_and_team, duration)))
         written.outcomes.append(Taken.KEPT)
+    if written.failed:
+        failed = written.failed
+        rows = [(monitor_id, row) for monitor_id, row in rows if monitor_id not in failed]
+        flips = [flip for flip in flips if flip.monitor_id not in failed]
+        touched = {monitor_id: one for monitor_id, one in touched.items() if monitor_id not in failed}
+        written.outcomes = [
+            Taken.FAILED if arrival.monitor_id in failed and outcome == Taken.KEPT else outcome
+            for arrival, outcome in zip(arrivals, written.outcomes, strict=True)
+        ]
     if rows:
         changed = list(touched.values())
         monitor_rows.save_watches(connection, changed, [seen_flips[one.id] for one in changed])
-        monitor_rows.insert_pings(connection, rows)
+        monitor_rows.insert_pings(connection, [row for _, row in rows])
     if flips:
         monitor_rows.insert_flips(connection, flips)
     for one in touched.values():

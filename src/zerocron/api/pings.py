@@ -40,7 +40,7 @@ _ANSWERS = {
     500: b"failed\n",
     503: b"not now\n",
 }
-_STATUS = {Taken.KEPT: 200, Taken.UNKNOWN: 404, Taken.NEEDS_POST: 405, Taken.TOO_MANY: 429}
+_STATUS = {Taken.KEPT: 200, Taken.UNKNOWN: 404, Taken.NEEDS_POST: 405, Taken.TOO_MANY: 429, Taken.FAILED: 500}
 
 
 class PingPath:

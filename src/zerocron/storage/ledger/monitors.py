@@ -6,12 +6,13 @@ decide anything: `core.monitor` does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
+import structlog
 from sqlalchemy import Column, Connection, Integer, Select, and_, or_, select, tuple_, update
 from sqlalchemy.sql import Insert, Update
 
@@ -27,11 +28,17 @@ from zerocron.core.monitor import (
     Watch,
     outages_with_gap,
 )
+from zerocron.core.recent import Recent
 from zerocron.core.schedule import Schedule
 from zerocron.storage.ledger import facts, scheduled
 from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, lock_rows, pack, packed
 from zerocron.storage.ledger.monitor_tables import flips, monitors, outages, pings
 from zerocron.storage.ledger.scheduled import has_tag, newest_first, oldest_due, schedule_columns, schedule_values
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+_told = Recent()
 
 
 @dataclass(frozen=True, slots=True)
@@ -524,11 +531,11 @@ def _watched(row: Sequence[Any]) -> Watched:
         pings=ping_count,
         flips=flip_count,
         expectation=Expectation(Schedule(*schedule), grace_ms, max_run_ms, min_run_ms, bool(resume_on_ping)),
-        watch=_watch(created_at, rest[_N_RULE:]),
+        watch=_watch(monitor_id, created_at, rest[_N_RULE:]),
     )
 
 
-def _watch(created_at: Instant, values: Sequence[Any]) -> Watch:
+def _watch(monitor_id: str, created_at: Instant, values: Sequence[Any]) -> Watch:
     (
         status,
         health,
@@ -546,16 +553,36 @@ def _watch(created_at: Instant, values: Sequence[Any]) -> Watch:
     ) = values
     watch = Watch(created_at, status, Health(health), since, reason, anchor, failed_at, result_at, last_at, last_kind)
     if runs != "{}":
-        watch.runs = {key: OpenRun(at, bool(overdue)) for key, (at, overdue) in orjson.loads(runs).items()}
+        watch.runs = _read(monitor_id, "runs", runs, _open_runs, {})
     if ended != "[]":
-        watch.ended_runs = orjson.loads(ended)
+        watch.ended_runs = _read(monitor_id, "ended_runs", ended, _texts, [])
     watch.deadline_at, watch.resume_at = deadline, resume_at
     return watch
 
 
+def _read(monitor_id: str, column: str, text: str, read: Callable[[Any], T], otherwise: T) -> T:
+    """What a column of JSON holds. A damaged one is told once and counts as empty: one row must not take those with it
+    that are read beside it, and with its next change it is whole again."""
+    try:
+        return read(orjson.loads(text))
+    except (ValueError, TypeError, AttributeError):
+        if _told.is_new(monitor_id, column, text):
+            log.error("monitor_damaged", monitor=monitor_id, column=column, hint="What it held is taken as empty.")
+        return otherwise
+
+
+def _open_runs(value: Any) -> dict[str, OpenRun]:
+    return {str(key): OpenRun(int(at), bool(overdue)) for key, (at, overdue) in value.items()}
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(one) for one in [*value]]
+
+
 def _flip(row: Sequence[Any]) -> FlipRow:
     monitor_id, number, team_id, at, noticed_at, before, after, reason, details = row
-    return FlipRow(monitor_id, number, team_id, at, noticed_at, before, after, reason, orjson.loads(details))
+    told: dict[str, Any] = _read(monitor_id, "details", details, dict, {})
+    return FlipRow(monitor_id, number, team_id, at, noticed_at, before, after, reason, told)
 
 
 def _monitor(row: Sequence[Any]) -> Monitor:
@@ -569,9 +596,9 @@ def _monitor(row: Sequence[Any]) -> Monitor:
         schedule_text=text,
         expectation=watched.expectation,
         post_only=watched.post_only,
-        notify=orjson.loads(notify),
-        tags=tuple(orjson.loads(tags)),
-        warnings=tuple(orjson.loads(warnings)),
+        notify=_read(watched.id, "notify", notify, dict, {}),
+        tags=tuple(_read(watched.id, "tags", tags, _texts, [])),
+        warnings=tuple(_read(watched.id, "warnings", warnings, _texts, [])),
         language=language,
         token_hash=token_hash,
         token_sealed=token_sealed,
