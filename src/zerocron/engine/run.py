@@ -199,15 +199,19 @@ class Engine:
         self._claiming = Loop(
             "scheduler", self.scheduler.tick, clock=clock, metrics=metrics, pause=self.scheduler.pause
         )
-        keeping: dict[str, Part] = {
+        self._ledger, self._metrics = ledger, metrics
+        self._keeping = self._keeping_loops(clock)
+        self._running = False
+
+    def _keeping_loops(self, clock: Clock) -> list[Loop]:
+        """Each alone, so that what fails in one keeps no other from its turn."""
+        parts: dict[str, Part] = {
             "sweep": self.sweep,
             "heartbeat": self.heartbeat,
             "session": self.session,
             "retention": self.retention,
         }
-        self._keeping = [Loop(name, part.tick, clock=clock, metrics=metrics) for name, part in keeping.items()]
-        self._ledger, self._metrics = ledger, metrics
-        self._running = False
+        return [Loop(name, part.tick, clock=clock, metrics=self._metrics) for name, part in parts.items()]
 
     @property
     def loops(self) -> list[Loop]:
