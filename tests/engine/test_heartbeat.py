@@ -221,6 +221,27 @@ async def test_hb_082_a_clock_set_forward_and_back_blames_nobody(ward: Ward) -> 
     assert (await ward.monitors.get(DEFAULT_TEAM_ID, seen.monitor.id)).monitor.watch.last_ping_at == clock.now()
 
 
+async def test_a_clock_set_forward_and_back_does_not_keep_silence_from_being_noticed(ward: Ward) -> None:
+    monitors = [await ward.monitor("every 5 minutes", 60), await ward.monitor("*/5 * * * *", 60)]
+    for seen in monitors:
+        await ward.ping(seen)
+    await ward.live(30)
+    clock = ward.house.clock
+    clock.set(clock.now() + 3 * HOUR)
+    await ward.live(60)
+    await ward.ping(monitors[0])
+    clock.set(clock.now() - 3 * HOUR)
+    back = clock.now()
+    await ward.live(60)
+    assert [await ward.shown(seen) for seen in monitors] == [["up"]] * 2
+    assert await ward.house.sql(f"SELECT count(*) FROM outages WHERE ended_at > {back + 10_000}") == [(0,)]
+    await ward.live(600)
+    for seen in monitors:
+        down = (await ward.flips(seen))[-1]
+        assert down.after == "down"
+        assert down.at <= back + 12 * MINUTE
+
+
 async def test_hb_083_a_backlog_of_deadlines_is_told_once_and_in_order(ward: Ward) -> None:
     monitors = [await ward.monitor(f"every {minutes} minutes", 0) for minutes in (9, 5, 7)]
     for seen in monitors:

@@ -33,6 +33,7 @@ from zerocron.core.monitor import (
     Verdict,
     Watch,
     advance,
+    days_ago,
     judge,
     pause,
     resume,
@@ -269,9 +270,9 @@ class Monitors:
 
         def transaction(connection: Connection) -> list[Day]:
             monitor = _existing(connection, team_id, monitor_id, lock=False)
-            start = max(monitor.created_at, now - (days - 1) * DAY_MS)
-            shown, changes = monitor_rows.shown_since(connection, monitor_id, start, FLIPS_READ_MAX)
             zone = monitor.expectation.schedule.timezone
+            start = max(monitor.created_at, days_ago(now, days - 1, zone))
+            shown, changes = monitor_rows.shown_since(connection, monitor_id, start, FLIPS_READ_MAX)
             return uptime(changes, shown or Health.NEW, start=start, now=now, timezone=zone)
 
         return await self._ledger.read(transaction)

@@ -224,7 +224,7 @@ def _out(seen: Seen, request: Request, services: Services) -> MonitorOut:
         down_at=None if is_paused or watch.health == Health.DOWN else maybe_instant(verdict.down_at),
         last_ping_at=maybe_instant(watch.last_ping_at),
         last_ping_kind=None if watch.last_ping_kind is None else PingKind(watch.last_ping_kind),
-        running=len(watch.runs),
+        running=sum(not run.is_overdue for run in watch.runs.values()),
         paused_until=maybe_instant(watch.resume_at) if is_paused else None,
         ping_token=seen.token,
         ping_url=f"{base}/v1/ping/{seen.token}" if seen.token else "",

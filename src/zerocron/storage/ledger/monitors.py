@@ -408,14 +408,30 @@ def pulse_at(connection: Connection) -> Instant | None:
 
 
 def pulse(connection: Connection, now: Instant, *, gap_ms: int) -> Outage | None:
-    """Say that pings can be taken now. Silence before it for longer than `gap_ms` is recorded as an outage."""
+    """Say that pings can be taken now. Silence before it for longer than `gap_ms` is recorded as an outage.
+
+    A clock that was set back has made outages of time that is still to come: they are cut off.
+    """
     last = pulse_at(connection)
     facts.put(connection, _PULSE, str(now))
+    if last is not None and now < last:
+        _forget_future(connection, now)
     if last is None or now - last <= gap_ms:
         return None
     outage = Outage(last, now)
     insert_outage(connection, outage)
     return outage
+
+
+def _forget_future(connection: Connection, now: Instant) -> None:
+    """No outage lies ahead; whoever was put off because of one is looked at anew, which costs one look."""
+    connection.execute(outages.delete().where(outages.c.started_at > now))
+    if connection.execute(update(outages).where(outages.c.ended_at > now).values(ended_at=now)).rowcount:
+        connection.execute(
+            update(monitors)
+            .where(monitors.c.status == MonitorStatus.ACTIVE, monitors.c.deadline_at > now)
+            .values(deadline_at=now)
+        )
 
 
 def insert_outage(connection: Connection, outage: Outage) -> None:
