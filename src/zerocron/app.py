@@ -127,6 +127,8 @@ async def run_node(
         keys = Keys(ledger=ledger, clock=clock)
         secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
         monitors, pings, ping_loops = await _make_monitors(settings, ground, stack)
+        if engine is not None:
+            engine.heartbeat.pings_owed_since = lambda: pings.owed_since
         if settings.role != "engine":
             await _keep_local_key(keys, settings.local_key_path)
         application = create_application(

@@ -14,9 +14,11 @@ from tests.api.support import Answer, Client
 
 from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
 from zerocron.actions.pings import BODY_BYTES_MAX, Pings, kind_of
-from zerocron.api.pings import READ_BYTES_MAX
+from zerocron.api import pings as ping_path
+from zerocron.api.pings import QUERY_BYTES_MAX, READ_BYTES_MAX, PingPath
 from zerocron.app import Node
 from zerocron.core.errors import Unavailable, Unclear
+from zerocron.core.instants import from_rfc3339
 from zerocron.core.monitor import PingKind
 from zerocron.settings import Settings
 
@@ -197,16 +199,81 @@ async def test_one_ping_that_cannot_be_written_takes_no_other_with_it(
     api: Client, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good, bad = await api.monitor(), await api.monitor()
-    write = Pings._write
+    write = Pings._write_together
 
-    async def picky(self: Pings, batch: Any) -> None:
-        if any(arrival.monitor_id == bad["id"] for arrival, _ in batch):
+    async def picky(self: Pings, batch: Any, *, wait: bool) -> None:
+        if any(item.arrival.monitor_id == bad["id"] for item in batch):
             raise ZeroDivisionError
-        await write(self, batch)
+        await write(self, batch, wait=wait)
 
-    monkeypatch.setattr(Pings, "_write", picky)
+    monkeypatch.setattr(Pings, "_write_together", picky)
     one, two = await asyncio.gather(send(api, good["ping_token"]), send(api, bad["ping_token"]))
     assert (one.status, two.status) == (200, 500)
+
+
+class Sender:
+    """Speaks to the ping path itself, and says what it was asked for."""
+
+    def __init__(self, node: Node, messages: list[Any]) -> None:
+        self._path = PingPath(node.pings, [])
+        self._messages = messages
+        self.asked = 0
+        self.answered: list[int] = []
+
+    async def __call__(self, token: str, query: bytes = b"") -> int:
+        scope = {"type": "http", "method": "POST", "path": f"/v1/ping/{token}", "query_string": query, "headers": []}
+        await self._path(scope, self._receive, self._send)
+        return self.answered[-1]
+
+    async def _receive(self) -> Any:
+        self.asked += 1
+        if not self._messages:
+            await asyncio.Event().wait()
+        return self._messages.pop(0)
+
+    async def _send(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self.answered.append(message["status"])
+
+
+async def test_nothing_is_read_for_an_unknown_token(node: Node) -> None:
+    sender = Sender(node, [])
+    assert await sender("0" * 64, b"x" * 100_000) == 404
+    assert sender.asked == 0
+
+
+async def test_a_query_has_a_kilobyte(api: Client, node: Node) -> None:
+    token = (await api.monitor())["ping_token"]
+    sender = Sender(node, [{"type": "http.request", "body": b""}])
+    assert await sender(token, b"x" * (QUERY_BYTES_MAX + 1)) == 414
+    assert sender.asked == 0
+    assert await sender(token, b"x" * QUERY_BYTES_MAX) == 200
+
+
+async def test_a_body_that_drips_is_given_up(api: Client, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ping_path, "READ_SECONDS_MAX", 0.01)
+    monitor = await api.monitor()
+    sender = Sender(node, [{"type": "http.request", "body": b"x", "more_body": True}])
+    assert await sender(monitor["ping_token"]) == 408
+    assert await pings_of(api, monitor) == []
+
+
+async def test_a_ping_came_when_all_of_it_was_there(api: Client, node: Node) -> None:
+    monitor = await api.monitor()
+    begun = node.pings.clock.now()
+    sent = asyncio.Event()
+
+    class Slow(Sender):
+        async def _receive(self) -> Any:
+            await sent.wait()
+            return await super()._receive()
+
+    sending = asyncio.create_task(Slow(node, [{"type": "http.request", "body": b"x"}])(monitor["ping_token"]))
+    await node.pings.clock.sleep(0.01)
+    sent.set()
+    assert await sending == 200
+    (kept,) = await pings_of(api, monitor)
+    assert from_rfc3339(kept["received_at"]) > begun + 5
 
 
 async def test_no_token_is_logged(api: Client, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:

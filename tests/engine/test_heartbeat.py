@@ -53,7 +53,7 @@ class Ward:
 
     async def ping(self, seen: Seen, kind: str = PingKind.SUCCESS) -> None:
         arrival = Arrival(Ping(kind, self.house.clock.now()), "GET", "", "", b"", 0)
-        assert await self.pings.take(seen.token, arrival) == Taken.KEPT
+        assert await self.pings.take(seen.monitor.id, arrival) == Taken.KEPT
 
     async def flips(self, seen: Seen) -> list[FlipRow]:
         """The oldest first."""
@@ -259,6 +259,55 @@ async def test_hb_083_a_backlog_of_deadlines_is_told_once_and_in_order(ward: War
     ]
 
 
+async def test_a_ping_that_waits_for_its_commit_counts_from_when_it_came(
+    ward: Ward, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, silent = await ward.monitor("every 5 minutes", 0), await ward.monitor("every 4 minutes", 0)
+    for one in (seen, silent):
+        await ward.ping(one)
+    ward.house.engine.heartbeat.pings_owed_since = lambda: ward.pings.owed_since
+    write, goes_on = Pings._write_together, asyncio.Event()
+
+    async def slow(self: Pings, batch: Any, *, wait: bool) -> None:
+        await goes_on.wait()
+        await write(self, batch, wait=wait)
+
+    await ward.live(299)
+    monkeypatch.setattr(Pings, "_write_together", slow)
+    ping = asyncio.create_task(ward.ping(seen))
+    await ward.live(10)
+    assert await ward.shown(silent) == ["up", "down"], "whose deadline was before that ping is judged"
+    goes_on.set()
+    await ping
+    await ward.live(10)
+    assert await ward.shown(seen) == ["up"]
+    assert ward.pings.owed_since is None
+
+
+@pytest.mark.parametrize(("grace", "refused_after"), [(0, 299), (60, 330), (700, 850)])
+async def test_a_ping_that_was_refused_is_not_held_against_its_monitor(
+    ward: Ward, grace: int, refused_after: int
+) -> None:
+    """An outage of a few seconds leaves no gap in the pulse."""
+    seen = await ward.monitor("every 5 minutes", grace)
+    await ward.ping(seen)
+    ward.house.engine.heartbeat.pings_owed_since = lambda: ward.pings.owed_since
+    await ward.live(refused_after)
+    ward.house.ledger.is_away = True
+    with pytest.raises(Unavailable):
+        await ward.ping(seen)
+    refused_at = ward.house.clock.now()
+    await ward.house.clock.advance(4)
+    with pytest.raises(Unavailable):
+        await ward.pings.pulse()
+    ward.house.ledger.heal()
+    await ward.live(250)
+    assert await ward.shown(seen) == ["up"]
+    assert await ward.house.sql("SELECT started_at, ended_at FROM outages") == [(refused_at, refused_at)]
+    await ward.live(grace + 360)
+    assert (await ward.flips(seen))[-1].at == refused_at + (300 + grace) * SECOND
+
+
 async def test_a_timetable_that_lost_a_deadline_costs_seconds(ward: Ward) -> None:
     seen = await ward.monitor("every 5 minutes", 0)
     await ward.ping(seen)
@@ -354,7 +403,10 @@ async def test_a_ping_of_a_damaged_monitor_fails_alone_and_in_one_commit(ward: W
     writes = ward.house.ledger.writes
     with structlog.testing.capture_logs():
         taken = await asyncio.gather(
-            *(ward.pings.take(seen.token, Arrival(Ping("success", now), "GET", "", "", b"", 0)) for seen in (bad, good))
+            *(
+                ward.pings.take(seen.monitor.id, Arrival(Ping("success", now), "GET", "", "", b"", 0))
+                for seen in (bad, good)
+            )
         )
     assert taken == [Taken.FAILED, Taken.KEPT]
     assert ward.house.ledger.writes == writes + 1

@@ -7,6 +7,7 @@ decompressed. Must never tell whether a monitor is paused, what it is called or 
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable
 from urllib.parse import parse_qsl
@@ -27,6 +28,11 @@ METHODS = ("GET", "HEAD", "POST")
 READ_BYTES_MAX = 4_000_000
 """A longer body than is kept is read to its end and let go, so that its sender is not cut off; up to this size."""
 
+READ_SECONDS_MAX = 10.0
+"""A body that takes longer is given up, with its connection."""
+
+QUERY_BYTES_MAX = 1_024
+
 _RETRY_AFTER_SECONDS = b"5"
 _USER_AGENT_CHARACTERS_MAX = 200
 _ADDRESS = re.compile(r"/v1/ping/([^/]*)(?:/([^/]*))?")
@@ -35,7 +41,9 @@ _ANSWERS = {
     400: b"bad request\n",
     404: b"not found\n",
     405: b"method not allowed\n",
+    408: b"too slow\n",
     413: b"too large\n",
+    414: b"query too long\n",
     429: b"too many pings\n",
     500: b"failed\n",
     503: b"not now\n",
@@ -84,18 +92,23 @@ class PingPath:
         if match is None:
             return 404
         token, word = match.groups()
-        if TOKEN.fullmatch(token) is None or word == "":
-            return 404
+        monitor_id = await self._pings.find(token) if TOKEN.fullmatch(token) else None
         kind = kind_of(word or "")
-        if kind is None:
-            return 400 if (word or "").isdecimal() else 404
-        rid, is_good = _rid(scope["query_string"])
+        if monitor_id is None or word == "" or kind is None:
+            return 400 if monitor_id is not None and (word or "").isdecimal() else 404
+        query = scope["query_string"]
+        if len(query) > QUERY_BYTES_MAX:
+            return 414
+        rid, is_good = _rid(query)
         if not is_good:
             return 400
-        at = self._pings.clock.now()
         body, size = b"", 0
         if method == "POST":
-            read = await _read(receive)
+            try:
+                async with asyncio.timeout(READ_SECONDS_MAX):
+                    read = await _read(receive)
+            except TimeoutError:
+                return 408
             if read is None:
                 return None
             body, size = read
@@ -103,14 +116,15 @@ class PingPath:
                 return 413
         client = scope.get("client")
         arrival = Arrival(
-            Ping(kind[0], at, rid, kind[1]),
+            # It came when all of it was there: from then on the engine knows that it waits.
+            Ping(kind[0], self._pings.clock.now(), rid, kind[1]),
             method,
             str(client[0])[:64] if client else "",
             _user_agent(scope),
             body,
             size,
         )
-        return _STATUS[await self._pings.take(token, arrival)]
+        return _STATUS[await self._pings.take(monitor_id, arrival)]
 
 
 _NO_BODY = {"type": "http.response.body", "body": b""}
@@ -119,6 +133,8 @@ _NO_BODY = {"type": "http.response.body", "body": b""}
 def _extra(status: int) -> list[tuple[bytes, bytes]]:
     if status == 405:
         return [(b"allow", b"GET, HEAD, POST")]
+    if status == 408:
+        return [(b"connection", b"close")]
     if status == 429:
         return [(b"retry-after", b"1")]
     return [(b"retry-after", _RETRY_AFTER_SECONDS)] if status == 503 else []

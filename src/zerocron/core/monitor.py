@@ -399,6 +399,14 @@ def receive(
     return flips, duration
 
 
+def excuse(watch: Watch, at: Instant) -> None:
+    """A success came at `at` and was refused: silence means nothing up to then, and the run may have ended with it."""
+    if watch.anchor is None or watch.failed_at is not None:
+        return
+    watch.anchor = max(watch.anchor, at)
+    watch.runs = {key: run for key, run in watch.runs.items() if run.started_at > at}
+
+
 def _start(expectation: Expectation, watch: Watch, ping: Ping, outages: Sequence[Outage]) -> None:
     key = ping.rid or ""
     if key and key in watch.ended_runs:

@@ -9,7 +9,7 @@ never flip for time in which no pings could be taken, and never trust the timeta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -57,6 +57,9 @@ class Heartbeat:
     """One for each node: called by the scheduler with what it claimed, and a loop that finds what nobody claims."""
 
     def __init__(self, *, ledger: Ledger, timetable: Timetable, clock: Clock, metrics: Metrics) -> None:
+        self.pings_owed_since: Callable[[], Instant | None] = lambda: None
+        """From when on pings may have come to this node that are not in the ledger yet; where it takes some, the house
+        says how to know."""
         self._ledger = ledger
         self._timetable = timetable
         self._clock = clock
@@ -107,7 +110,8 @@ class Heartbeat:
     async def _look_together(self, members: Sequence[str], now: Instant) -> Looked:
         """In one transaction, or one by one if that fails."""
         try:
-            return await self._ledger.write(lambda connection: look_at(connection, members, now))
+            owed = self.pings_owed_since()
+            return await self._ledger.write(lambda connection: look_at(connection, members, now, owed))
         except Unavailable:
             raise
         except Exception as error:
@@ -149,8 +153,10 @@ class Heartbeat:
         return now + delay_ms
 
 
-def look_at(connection: Connection, members: Sequence[str], now: Instant) -> Looked:
-    """The transaction. A deadline that was moved by pings is put where it belongs now; most are such."""
+def look_at(connection: Connection, members: Sequence[str], now: Instant, owed_since: Instant | None = None) -> Looked:
+    """The transaction. A deadline that was moved by pings is put where it belongs now; most are such. Nothing is judged
+    from `owed_since` on: a ping that came in time may still be on its way."""
+    until = now if owed_since is None else min(now, owed_since - 1)
     looked = Looked()
     wanted = {parts.id: member for member in members if (parts := split_member(member)) is not None}
     held = monitor_rows.lock(connection, list(wanted), wait=False)
@@ -165,10 +171,12 @@ def look_at(connection: Connection, members: Sequence[str], now: Instant) -> Loo
             looked.drop.append(wanted[one.id])
         elif deadline + JUDGED_AFTER_MS - EARLY_MS > now:
             looked.put[wanted[one.id]] = deadline + JUDGED_AFTER_MS
+        elif deadline > until:
+            looked.put[wanted[one.id]] = now + BUSY_MS
         else:
             due.append(one)
     if due:
-        _judge(connection, due, wanted, looked, now)
+        _judge(connection, due, wanted, looked, now, until)
     return looked
 
 
@@ -178,6 +186,7 @@ def _judge(
     wanted: dict[str, str],
     looked: Looked,
     now: Instant,
+    until: Instant,
 ) -> None:
     begun = [one.watch.anchor for one in due if one.watch.anchor is not None]
     begun += [run.started_at for one in due for run in one.watch.runs.values()]
@@ -185,8 +194,9 @@ def _judge(
     judged, seen = [], []
     for one in sorted(due, key=lambda one: one.watch.deadline_at or 0):
         before = one.flips
+        at = min(until, max(now - JUDGED_AFTER_MS, one.watch.deadline_at or 0))
         try:
-            flips = advance(one.expectation, one.watch, max(now - JUDGED_AFTER_MS, one.watch.deadline_at or 0), outages)
+            flips = advance(one.expectation, one.watch, at, outages)
         except Exception as error:  # its schedule, its zone, its row: it is nobody else's
             looked.failed[wanted[one.id]] = error
             continue

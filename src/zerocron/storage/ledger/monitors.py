@@ -435,7 +435,13 @@ def _forget_future(connection: Connection, now: Instant) -> None:
 
 
 def insert_outage(connection: Connection, outage: Outage) -> None:
-    """Record it; one that began at the same instant is known already."""
+    """Record it. Of two that began at the same instant the longer one counts."""
+    started_at, ended_at = outage
+    connection.execute(
+        update(outages)
+        .where(outages.c.started_at == started_at, outages.c.ended_at < ended_at)
+        .values(ended_at=ended_at)
+    )
     columns = (outages.c.started_at, outages.c.ended_at)
     connection.execute(insert_batch(connection.dialect.name, columns, ignore_existing=True), pack([list(outage)]))
 
