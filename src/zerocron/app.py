@@ -272,7 +272,7 @@ async def _make_monitors(
     """The verbs on monitors and the path of pings with its loops, which a node without an API does not serve."""
     ledger, clock, metrics = ground.ledger, ground.clock, ground.metrics
     exclusive = isinstance(ledger, SqliteLedger)
-    keeper = await TokenKeeper.open(ledger)
+    keeper = await TokenKeeper.open(ledger, ground.keyring)
     tokens = TokenDirectory(ledger=ledger, clock=clock, keeper=keeper, exclusive=exclusive)
     monitors = Monitors(ledger=ledger, timetable=ground.timetable, clock=clock, tokens=tokens)
     pings = Pings(

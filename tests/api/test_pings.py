@@ -10,17 +10,25 @@ from typing import Any
 
 import pytest
 import structlog
+from sqlalchemy import Connection, text
 from tests.api.support import Answer, Client
+from tests.storage.samples import an_id, sqlite_ledger
+from tests.storage.test_monitors_contract import a_monitor, keep
 
-from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
+from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper, master_key_ids
 from zerocron.actions.pings import BODY_BYTES_MAX, Pings, kind_of
+from zerocron.actions.secrets import Secrets, check_master_keys
 from zerocron.api import pings as ping_path
 from zerocron.api.pings import QUERY_BYTES_MAX, READ_BYTES_MAX, PingPath
 from zerocron.app import Node
-from zerocron.core.errors import Unavailable, Unclear
+from zerocron.clock import SystemClock
+from zerocron.core.errors import Conflict, Unavailable, Unclear
 from zerocron.core.instants import from_rfc3339
 from zerocron.core.monitor import PingKind
+from zerocron.core.sealing import DataKey, Keyring, new_master_key, read_master_keys
 from zerocron.settings import Settings
+from zerocron.storage.ledger import facts
+from zerocron.storage.ledger import monitors as rows
 
 CASES = {
     case["id"]: case
@@ -304,23 +312,75 @@ def test_what_stands_behind_a_token(word: str, kind: object) -> None:
     assert kind_of(word) == kind
 
 
-def test_a_sealed_token_opens_with_its_key_for_its_monitor_only() -> None:
-    keeper, other = TokenKeeper(b"k" * 32), TokenKeeper(b"l" * 32)
+def data_key(number: int) -> DataKey:
+    return DataKey("key", "team", bytes((number, *range(1, 32))))
+
+
+@pytest.mark.parametrize("with_master_key", [True, False])
+def test_a_sealed_token_opens_with_its_key_for_its_monitor_only(with_master_key: bool) -> None:
+    keys = (data_key(1), data_key(2)) if with_master_key else (None, None)
+    keeper, other = TokenKeeper(b"k" * 32, keys[0]), TokenKeeper(b"l" * 32, keys[1])
     token = keeper.new()
     sealed = keeper.seal(token, "m")
 
     assert keeper.unseal(sealed, "m") == token
     assert token not in sealed
     assert keeper.digest(token) != other.digest(token)
-    changed = sealed[:-2] + ("00" if sealed[-2:] != "00" else "01")
-    for keep, text, monitor_id in (
+    changed = sealed[:40] + ("0" if sealed[40] != "0" else "1") + sealed[41:]
+    for opener, content, monitor_id in (
         (other, sealed, "m"),
         (keeper, sealed, "n"),
         (keeper, changed, "m"),
         (keeper, "", "m"),
     ):
         with pytest.raises(ValueError, match="sealed"):
-            keep.unseal(text, monitor_id)
+            opener.unseal(content, monitor_id)
+
+
+async def test_what_the_ledger_holds_opens_no_token(api: Client, node: Node) -> None:
+    monitor = await api.monitor()
+
+    def all_there_is(connection: Connection) -> tuple[str, str]:
+        sealed = connection.scalar(text("SELECT token_sealed FROM monitors"))
+        return str(sealed), str(facts.get(connection, "ping_token_key"))
+
+    sealed, secret = await node.ledger.read(all_there_is)
+    assert monitor["ping_token"] not in (sealed, secret)
+    with pytest.raises(ValueError, match="sealed"):
+        TokenKeeper(bytes.fromhex(secret)).unseal(sealed, monitor["id"])
+
+
+async def test_tokens_from_before_there_was_a_master_key_are_sealed_anew(tmp_path: Path) -> None:
+    async with sqlite_ledger(tmp_path) as ledger:
+        plain = await TokenKeeper.open(ledger, Keyring())
+        made = [an_id() for _ in range(3)]
+        tokens = {monitor_id: plain.new() for monitor_id in made}
+        for monitor_id, token in tokens.items():
+            monitor = a_monitor(
+                id=monitor_id, token_hash=plain.digest(token), token_sealed=plain.seal(token, monitor_id)
+            )
+            await keep(ledger, monitor)
+        await keep(ledger, a_monitor(token_sealed="0" * 160), a_monitor(token_sealed="damaged"))
+        first, second = (read_master_keys(new_master_key(), source="test") for _ in range(2))
+        keeper = await TokenKeeper.open(ledger, first)
+
+        sealed = dict(await ledger.read(lambda connection: rows.tokens_sealed(connection, after="", limit=10)))
+        for monitor_id, token in tokens.items():
+            assert keeper.unseal(sealed[monitor_id], monitor_id) == token
+            assert keeper.digest(token) == plain.digest(token)
+            with pytest.raises(ValueError, match="sealed"):
+                plain.unseal(sealed[monitor_id], monitor_id)
+        again = await TokenKeeper.open(ledger, first)
+        assert again.unseal(sealed[made[0]], made[0]) == tokens[made[0]]
+
+        both = Keyring([second.newest, first.newest])
+        assert await ledger.read(master_key_ids) == set(first.ids)
+        await Secrets(ledger=ledger, clock=SystemClock(), keyring=both).rotate("test")
+        assert await ledger.read(master_key_ids) == set(second.ids)
+        rotated = await TokenKeeper.open(ledger, second)
+        assert rotated.unseal(sealed[made[0]], made[0]) == tokens[made[0]]
+        with pytest.raises(Conflict, match="master key"):
+            await check_master_keys(ledger, first, "")
 
 
 async def test_unknown_tokens_may_ask_the_ledger_of_a_cluster_now_and_then(node: Node) -> None:

@@ -21,6 +21,7 @@ from zerocron.actions.pings import Arrival, Pings, Taken
 from zerocron.core.errors import Unavailable
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.core.monitor import GAP_MS, JUDGED_AFTER_MS, Ping, PingKind
+from zerocron.core.sealing import Keyring
 from zerocron.engine.heartbeat import look_at
 from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger.monitors import FlipRow
@@ -80,7 +81,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 @pytest.fixture
 async def ward(house: House) -> AsyncIterator[Ward]:
-    keeper = await TokenKeeper.open(house.ledger)
+    keeper = await TokenKeeper.open(house.ledger, Keyring())
     tokens = TokenDirectory(ledger=house.ledger, clock=house.clock, keeper=keeper, exclusive=True)
     it = Ward(house, tokens)
     await it.pings.pulse()
@@ -319,7 +320,7 @@ async def test_a_timetable_that_lost_a_deadline_costs_seconds(ward: Ward) -> Non
 
 async def test_deadlines_are_looked_at_while_every_place_is_taken(tmp_path: Path) -> None:
     async with House(tmp_path, capacity=1) as house:
-        keeper = await TokenKeeper.open(house.ledger)
+        keeper = await TokenKeeper.open(house.ledger, Keyring())
         tokens = TokenDirectory(ledger=house.ledger, clock=house.clock, keeper=keeper, exclusive=True)
         ward = Ward(house, tokens)
         await ward.pings.pulse()

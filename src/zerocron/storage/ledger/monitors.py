@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import orjson
 import structlog
-from sqlalchemy import Column, Connection, Integer, Select, and_, or_, select, tuple_, update
+from sqlalchemy import Column, Connection, Integer, Select, Text, func, or_, select, tuple_, update
 from sqlalchemy.sql import Insert, Update
 
 from zerocron.core.model import Due, Instant
@@ -25,6 +25,7 @@ from zerocron.core.monitor import (
     MonitorStatus,
     OpenRun,
     Outage,
+    PingKind,
     Watch,
     outages_with_gap,
 )
@@ -382,6 +383,28 @@ def find_token(connection: Connection, token_hash: str) -> str | None:
     return connection.scalar(select(monitors.c.id).where(monitors.c.token_hash == token_hash, _alive))
 
 
+def tokens_sealed(connection: Connection, *, after: str, limit: int) -> list[tuple[str, str]]:
+    """(monitor id, its sealed token) by id, from the one after `after` on."""
+    query = (
+        select(monitors.c.id, monitors.c.token_sealed)
+        .where(monitors.c.id > after, _alive)
+        .order_by(monitors.c.id)
+        .limit(limit)
+    )
+    return [(row[0], row[1]) for row in fetch(connection, query, {})]
+
+
+def reseal_tokens(connection: Connection, rows: Sequence[Sequence[str]]) -> None:
+    """(monitor id, sealed before, sealed anew) of each; one that was rotated meanwhile stays as it is."""
+    new = batch(connection.dialect.name, {"id": monitors.c.id.type, "before": Text(), "after": Text()})
+    statement = (
+        update(monitors)
+        .values(token_sealed=new.c.after)
+        .where(monitors.c.id == new.c.id, monitors.c.token_sealed == new.c.before)
+    )
+    connection.execute(statement, pack(rows))
+
+
 # outages
 
 
@@ -465,16 +488,33 @@ def ids_page(connection: Connection, after: str, limit: int) -> list[tuple[str, 
 
 
 def shorten(
-    connection: Connection, monitor_id: str, *, pings_up_to: int, failures_up_to: int, flips_up_to: int, limit: int
+    connection: Connection,
+    monitor_id: str,
+    *,
+    pings_up_to: int,
+    failures_kept: int,
+    failures_since: Instant,
+    flips_up_to: int,
+    limit: int,
 ) -> int:
-    """Remove pings up to a number, failures only up to another, and flips; how many pings there were to remove."""
+    """Remove pings up to a number, but not the newest `failures_kept` failures that are not older than
+    `failures_since`; and flips up to a number. Returns how many pings it removed, at most `limit`."""
+    one_too_many = (
+        select(pings.c.number)
+        .where(pings.c.monitor_id == monitor_id, pings.c.kind == PingKind.FAIL)
+        .order_by(pings.c.number.desc())
+        .offset(failures_kept)
+        .limit(1)
+    )
     old = (
         select(pings.c.number)
         .where(
             pings.c.monitor_id == monitor_id,
+            pings.c.number <= pings_up_to,
             or_(
-                and_(pings.c.number <= pings_up_to, pings.c.kind != "fail"),
-                pings.c.number <= failures_up_to,
+                pings.c.kind != PingKind.FAIL,
+                pings.c.received_at < failures_since,
+                pings.c.number <= func.coalesce(one_too_many.scalar_subquery(), 0),
             ),
         )
         .order_by(pings.c.number)
