@@ -203,6 +203,24 @@ async def test_what_is_not_durable_is_not_answered_ok(api: Client, node: Node, m
     assert (await send(api, monitor["ping_token"])).status == 200
 
 
+@pytest.mark.parametrize("error", [Unavailable("The database is away."), ZeroDivisionError()])
+async def test_a_thousand_refused_pings_are_a_line_of_the_log(
+    api: Client, node: Node, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(node.pings, "_per_second", 1_000)
+    monitor = await api.monitor()
+
+    async def away(_transaction: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(node.pings._ledger, "write", away)
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(50):
+            assert (await send(api, monitor["ping_token"])).status in (500, 503)
+    monkeypatch.undo()
+    assert len([one for one in logs if one["event"].startswith("pings_")]) <= 2
+
+
 async def test_one_ping_that_cannot_be_written_takes_no_other_with_it(
     api: Client, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,6 +303,7 @@ async def test_a_ping_came_when_all_of_it_was_there(api: Client, node: Node) -> 
 
 
 async def test_no_token_is_logged(api: Client, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ping_path, "TOLD_SECONDS", 0)
     monitor = await api.monitor()
 
     async def broken(_transaction: Any) -> Any:

@@ -11,7 +11,7 @@ import asyncio
 import re
 from collections.abc import Iterable
 from urllib.parse import parse_qsl
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import structlog
 from starlette.types import Receive, Scope, Send
@@ -32,6 +32,7 @@ READ_SECONDS_MAX = 10.0
 """A body that takes longer is given up, with its connection."""
 
 QUERY_BYTES_MAX = 1_024
+TOLD_SECONDS = 10.0
 
 _RETRY_AFTER_SECONDS = b"5"
 _USER_AGENT_CHARACTERS_MAX = 200
@@ -56,6 +57,8 @@ class PingPath:
 
     def __init__(self, pings: Pings, headers: Iterable[tuple[str, str]]) -> None:
         self._pings = pings
+        self._untold = 0
+        self._told_at: float | None = None
         common = [(name.lower().encode(), value.encode()) for name, value in headers]
         common = [pair for pair in common if pair[0] != b"cross-origin-resource-policy"]
         # A page of another site may report what it did; there is nothing to read here that it does not know.
@@ -74,15 +77,28 @@ class PingPath:
         try:
             status = await self._status(scope, receive)
         except Unavailable as error:
-            log.warning("ping_not_taken", reason=error.message)
+            if self._is_to_be_told():
+                log.warning("pings_not_taken", pings=self._untold, reason=error.message)
+                self._untold = 0
             status = 503
         except Exception:
-            log.exception("ping_failed", error_id=str(uuid4()))
+            if self._is_to_be_told():
+                log.exception("pings_failed", pings=self._untold)
+                self._untold = 0
             status = 500
         if status is None:
             return  # the sender has gone
         await send(self._starts[status])
         await send(self._bodies[status] if scope["method"] != "HEAD" else _NO_BODY)
+
+    def _is_to_be_told(self) -> bool:
+        """One line every `TOLD_SECONDS`, with how many it stands for: they may be thousands a second."""
+        self._untold += 1
+        now = self._pings.clock.monotonic()
+        if self._told_at is not None and now - self._told_at < TOLD_SECONDS:
+            return False
+        self._told_at = now
+        return True
 
     async def _status(self, scope: Scope, receive: Receive) -> int | None:
         method = scope["method"]
