@@ -87,6 +87,30 @@ class _Written:
     due: dict[str, Instant] = field(default_factory=dict)
     failed: dict[str, Exception] = field(default_factory=dict)
 
+    def note_due(self, touched: list[monitor_rows.Watched], before: dict[str, Instant | None]) -> None:
+        """The deadlines that became earlier; later ones are found by whoever looks."""
+        for one in touched:
+            deadline, earlier = one.watch.deadline_at, before[one.id]
+            if deadline is not None and (earlier is None or deadline < earlier):
+                self.due[monitor_member(one.team_id, one.id)] = deadline + JUDGED_AFTER_MS
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """What this node refused and has not written down yet: from when to when, and whose successes."""
+
+    span: tuple[Instant, ...] = ()
+    of_monitors: dict[str, Instant] = field(default_factory=dict)
+
+    @property
+    def outages(self) -> list[Outage]:
+        return [Outage(*self.span)] if self.span else []
+
+    def excuse(self, held: dict[str, monitor_rows.Watched]) -> None:
+        for monitor_id, at in self.of_monitors.items():
+            if monitor_id in held:
+                excuse(held[monitor_id].watch, at)
+
 
 class Pings:
     """The ping path of one node. `per_second`: of one token."""
@@ -170,16 +194,15 @@ class Pings:
         """Say that pings can be taken, and record outages that are over; returns the seconds until the next time."""
         now = self.clock.now()
         gap_ms = _BY_ITSELF_MS if self._exclusive and not self._has_pulsed else GAP_MS
-        refused, self._refused = self._refused, ()
-        of_monitors, self._refused_of = self._refused_of, {}
+        refused = self._unwritten()
         try:
-            outages = await self._ledger.write(
-                lambda connection: _pulse(connection, now, gap_ms, Outage(*refused) if refused else None, of_monitors)
-            )
-        except BaseException:
-            self._refused = _span(*refused, *self._refused)
-            self._refused_of = of_monitors | self._refused_of
+            outages = await self._ledger.write(lambda connection: _pulse(connection, now, gap_ms, refused))
+        except Exception:
+            self._note_refused(now)  # a ping would have fared no better
             raise
+        if self._refused == refused.span:  # else the longer one is written down next time
+            self._refused = ()
+        self._refused_of = {one: at for one, at in self._refused_of.items() if at != refused.of_monitors.get(one)}
         self._has_pulsed = True
         for outage in outages:
             seconds = (outage.ended_at - outage.started_at) / 1000
@@ -245,7 +268,8 @@ class Pings:
     async def _write_together(self, batch: list[_Item], *, wait: bool) -> None:
         arrivals = [item.arrival for item in batch]
         now = self.clock.now()
-        written = await self._ledger.write(lambda connection: _record(connection, arrivals, now, wait=wait))
+        refused = self._unwritten()
+        written = await self._ledger.write(lambda connection: _record(connection, arrivals, now, refused, wait=wait))
         for monitor_id, error in written.failed.items():
             if _told.is_new(monitor_id):
                 log.error("ping_not_judged", monitor=monitor_id, exc_info=error)
@@ -285,6 +309,9 @@ class Pings:
             if ping.kind == PingKind.SUCCESS and len(self._refused_of) < BATCH_MAX:
                 self._refused_of[item.arrival.monitor_id] = ping.at
 
+    def _unwritten(self) -> _Refused:
+        return _Refused(self._refused, dict(self._refused_of))
+
     def _note_refused(self, at: Instant) -> None:
         self._refused = _span(*self._refused, at)
 
@@ -294,36 +321,31 @@ def _span(*instants: Instant) -> tuple[Instant, ...]:
     return (min(instants), max(instants)) if instants else ()
 
 
-def _pulse(
-    connection: Connection, now: Instant, gap_ms: int, refused: Outage | None, of_monitors: dict[str, Instant]
-) -> list[Outage]:
+def _pulse(connection: Connection, now: Instant, gap_ms: int, refused: _Refused) -> list[Outage]:
     """One transaction: the outages that are over."""
     gap = monitor_rows.pulse(connection, now, gap_ms=gap_ms)
-    if refused is not None:
-        monitor_rows.insert_outage(connection, refused)
-    if of_monitors:
-        held = list(monitor_rows.lock(connection, list(of_monitors), wait=False).values())
-        for one in held:
-            excuse(one.watch, of_monitors[one.id])
+    for outage in refused.outages:
+        monitor_rows.insert_outage(connection, outage)
+    if refused.of_monitors:
+        held = monitor_rows.lock(connection, list(refused.of_monitors), wait=False)
+        refused.excuse(held)
         if held:
-            monitor_rows.save_watches(connection, held, [one.flips for one in held])
-    return [outage for outage in (gap, refused) if outage is not None]
+            monitor_rows.save_watches(connection, list(held.values()), [one.flips for one in held.values()])
+    return [*refused.outages, *([] if gap is None else [gap])]
 
 
-def _record(connection: Connection, arrivals: list[Arrival], now: Instant, *, wait: bool) -> _Written:
+def _record(
+    connection: Connection, arrivals: list[Arrival], now: Instant, refused: _Refused, *, wait: bool
+) -> _Written:
     """One transaction: the pings, what they did to their monitors, and the flips."""
-    wanted = {arrival.monitor_id for arrival in arrivals}
-    held = monitor_rows.lock(connection, list(wanted), wait=wait)
-    busy: set[str] = set()
-    if not wait and len(held) < len(wanted):
-        busy = monitor_rows.existing(connection, [monitor_id for monitor_id in wanted if monitor_id not in held])
+    held, busy = _hold(connection, {arrival.monitor_id for arrival in arrivals}, wait=wait)
+    refused.excuse(held)
     seen_flips = {one.id: one.flips for one in held.values()}
     deadlines = {one.id: one.watch.deadline_at for one in held.values()}
-    outages = _outages(connection, arrivals, held, now)
+    outages = _outages(connection, arrivals, held, now, refused)
     written = _Written()
     rows: list[tuple[str, list[object]]] = []
     flips: list[monitor_rows.FlipRow] = []
-    touched: dict[str, monitor_rows.Watched] = {}
     for arrival in arrivals:
         one = held.get(arrival.monitor_id)
         if one is None:
@@ -332,6 +354,7 @@ def _record(connection: Connection, arrivals: list[Arrival], now: Instant, *, wa
         if one.post_only and arrival.method != "POST":
             written.outcomes.append(Taken.NEEDS_POST)
             continue
+        written.outcomes.append(Taken.KEPT)
         try:
             brought, duration = receive(one.expectation, one.watch, arrival.ping, now=now, outages=outages)
         except Exception as error:  # its schedule, its zone, its row: nothing of this batch is kept of it
@@ -339,33 +362,37 @@ def _record(connection: Connection, arrivals: list[Arrival], now: Instant, *, wa
         else:
             flips += [monitor_rows.flip_row(one, flip, now) for flip in brought]
             one.pings += 1
-            touched[one.id] = one
             rows.append((one.id, _row(arrival, one.number_and_team, duration)))
-        written.outcomes.append(Taken.KEPT)
     if written.failed:
-        failed = written.failed
-        rows = [(monitor_id, row) for monitor_id, row in rows if monitor_id not in failed]
-        flips = [flip for flip in flips if flip.monitor_id not in failed]
-        touched = {monitor_id: one for monitor_id, one in touched.items() if monitor_id not in failed}
+        rows = [(monitor_id, row) for monitor_id, row in rows if monitor_id not in written.failed]
+        flips = [flip for flip in flips if flip.monitor_id not in written.failed]
         written.outcomes = [
-            Taken.FAILED if arrival.monitor_id in failed and outcome == Taken.KEPT else outcome
+            Taken.FAILED if arrival.monitor_id in written.failed and outcome == Taken.KEPT else outcome
             for arrival, outcome in zip(arrivals, written.outcomes, strict=True)
         ]
+    touched = [held[monitor_id] for monitor_id in dict.fromkeys(monitor_id for monitor_id, _ in rows)]
     if rows:
-        changed = list(touched.values())
-        monitor_rows.save_watches(connection, changed, [seen_flips[one.id] for one in changed])
+        monitor_rows.save_watches(connection, touched, [seen_flips[one.id] for one in touched])
         monitor_rows.insert_pings(connection, [row for _, row in rows])
     if flips:
         monitor_rows.insert_flips(connection, flips)
-    for one in touched.values():
-        deadline, before = one.watch.deadline_at, deadlines[one.id]
-        if deadline is not None and (before is None or deadline < before):
-            written.due[monitor_member(one.team_id, one.id)] = deadline + JUDGED_AFTER_MS
+    written.note_due(touched, deadlines)
     return written
 
 
+def _hold(connection: Connection, wanted: set[str], *, wait: bool) -> tuple[dict[str, monitor_rows.Watched], set[str]]:
+    """(those that are ours now, those that are somebody else's)."""
+    held = monitor_rows.lock(connection, list(wanted), wait=wait)
+    missing = [] if wait else [monitor_id for monitor_id in wanted if monitor_id not in held]
+    return held, monitor_rows.existing(connection, missing) if missing else set()
+
+
 def _outages(
-    connection: Connection, arrivals: list[Arrival], held: dict[str, monitor_rows.Watched], now: Instant
+    connection: Connection,
+    arrivals: list[Arrival],
+    held: dict[str, monitor_rows.Watched],
+    now: Instant,
+    refused: _Refused,
 ) -> list[Outage]:
     """Those that matter to the monitors whose deadline is past or is to be set; none for the many that are up."""
     since: Instant | None = None
@@ -375,7 +402,7 @@ def _outages(
             continue
         begun = [run.started_at for run in one.watch.runs.values()]
         since = min([now if since is None else since, one.watch.anchor or now, *begun])
-    return [] if since is None else monitor_rows.known_outages(connection, since, now)
+    return [] if since is None else [*monitor_rows.known_outages(connection, since, now), *refused.outages]
 
 
 def _row(arrival: Arrival, number_and_team: tuple[str, int, str], duration: int | None) -> list[object]:
