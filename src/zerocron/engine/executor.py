@@ -207,7 +207,8 @@ class Executor:
     async def _execute(self, started: Started) -> None:
         try:
             attempt = Attempt(started.run, started.definition or await self._loaded(started.run))
-            await self._due(started.run)
+            if (started.run.attempt_started_at or 0) > self._clock.now():
+                await self._due(started.run)
             if not await self._permit(started.run):
                 log.warning("attempt_not_sent", run_id=started.run.id, reason="its session has ended")
                 return  # whoever ended it settles the run
