@@ -1,6 +1,6 @@
 """/v1/ping/...: where people's own jobs report. No API key: the token in the address is all there is.
 
-Owns the form of a ping's address and of its answers, which are one short word. Stands before the router, the models and
+Owns the form of a ping's address and of its answers, which are one short word. Stands before the gate, the router and
 everything else, because a ping may come thousands of times a second. The body is kept as it is, never parsed and never
 decompressed. Must never tell whether a monitor is paused, what it is called or whose it is, and never log a token.
 """
