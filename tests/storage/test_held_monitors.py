@@ -113,3 +113,16 @@ async def test_a_monitor_that_is_gone_is_unknown(ledger: Ledger, pings: Pings) -
     await keep(ledger, gone)
     await ledger.write(lambda connection: rows.delete(connection, gone.team_id, gone.id, CLOCK.now()))
     assert await take(pings, gone) == Taken.UNKNOWN
+
+
+async def test_a_stop_waits_for_what_is_in_hand_and_takes_nothing_more(ledger: Ledger, pings: Pings) -> None:
+    held, free = a_monitor(), a_monitor()
+    await keep(ledger, held, free)
+    async with Holder(ledger, held):
+        waiting = [asyncio.create_task(take(pings, one)) for one in (held, free, held)]
+        assert await waiting[1] == Taken.KEPT
+        stopping = asyncio.create_task(pings.stop())
+    await stopping
+    assert [await task for task in waiting] == [Taken.KEPT] * 3
+    with pytest.raises(Unavailable):
+        await take(pings, free)

@@ -39,6 +39,9 @@ WAITING_MAX = 10_000
 HELD_AT_ONCE = 2
 """So many monitors are waited for at once that somebody else holds; each takes a connection."""
 
+STOP_SECONDS_MAX = 15.0
+"""How long a stop waits for commits: longer than the ledger takes to give one up."""
+
 BURST_SECONDS = 2
 """A token may use the allowance of so many seconds at once."""
 
@@ -151,11 +154,11 @@ class Pings:
         task, self._task = self._task, None
         if task is None:
             return
-        while self._waiting:
-            await self._write_batch()
-        await asyncio.gather(*self._helpers, return_exceptions=True)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        if self._unsettled:
+            await asyncio.wait([item.future for item in self._unsettled], timeout=STOP_SECONDS_MAX)
+        for working in (task, *self._helpers):
+            working.cancel()
+        await asyncio.gather(task, *self._helpers, return_exceptions=True)
 
     @property
     def owed_since(self) -> Instant | None:

@@ -41,6 +41,9 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 _told = Recent()
 
+CLOCK_STEP_MS = 1_000
+"""By so much a clock is set back, and does not merely differ a little from that of another node."""
+
 
 @dataclass(frozen=True, slots=True)
 class PingRow:
@@ -437,7 +440,7 @@ def pulse(connection: Connection, now: Instant, *, gap_ms: int) -> Outage | None
     """
     last = pulse_at(connection)
     facts.put(connection, _PULSE, str(now))
-    if last is not None and now < last:
+    if last is not None and now < last - CLOCK_STEP_MS:
         _forget_future(connection, now)
     if last is None or now - last <= gap_ms:
         return None
