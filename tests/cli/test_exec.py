@@ -173,7 +173,7 @@ def test_a_server_that_never_answers_costs_some_ten_seconds(cli: Cli, silent_ser
     result = cli("exec", silent_server, "--", "sh", "-c", "echo done; exit 3", code=3)
 
     assert result.out == "done\n"
-    assert CLOCK.monotonic() - begun < 14
+    assert CLOCK.monotonic() - begun < 25, "three tries of ten seconds each and the start would be forty"
     assert "could not be reported" in result.err or "no answer within" in result.err
 
 

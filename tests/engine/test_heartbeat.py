@@ -325,6 +325,21 @@ async def test_the_first_ping_after_an_outage_blames_nobody_for_the_one_that_was
     assert await ward.shown(seen) == ["up"]
 
 
+async def test_pings_that_others_were_refused_speak_for_who_could_not_even_connect(ward: Ward) -> None:
+    seen, other = await ward.monitor("every 5 minutes", 0), await ward.monitor("every hour", 0)
+    for one in (seen, other):
+        await ward.ping(one)
+    await ward.live(299)
+    ward.house.ledger.is_away = True
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await ward.ping(other)
+        ward.house.clock.set(ward.house.clock.now() + 1_500)
+    ward.house.ledger.heal()
+    await ward.ping(seen)
+    assert await ward.shown(seen) == ["up"]
+
+
 async def test_a_timetable_that_lost_a_deadline_costs_seconds(ward: Ward) -> None:
     seen = await ward.monitor("every 5 minutes", 0)
     await ward.ping(seen)
