@@ -10,10 +10,12 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from zerocron.core.errors import FieldError, Invalid
+from zerocron.core.mail import FROM_SETTING, URL_SETTING, Mail, read_mail
 from zerocron.core.requests import check_url
 
 PREFIX = "ZEROCRON_"
@@ -108,9 +110,30 @@ class Settings:
     pings_per_second: int = _knob(
         20, "Pings that one monitor may send a second, on average; more are answered 429.", low=1, high=1_000_000
     )
+    mail_url: str = _knob(
+        "",
+        "The mail server for channels of kind email: smtp://user:password@mail.example.com:587 (STARTTLS) or smtps:// "
+        "(TLS from the first byte), with signs in the password percent-encoded. Options, behind a question mark: "
+        "security (starttls, tls, none), allow (networks that are not public to which its name may lead), unsubscribe "
+        "(what List-Unsubscribe names). Empty: no mail. Better given by ZEROCRON_MAIL_URL_FILE: it holds a password.",
+        is_secret=True,
+    )
+    mail_from: str = _knob(
+        "", "The sender of mails, such as 0cron@example.com or '0cron <0cron@example.com>'; needed with mail_url."
+    )
+    apprise: bool = _knob(
+        False,
+        "Allow channels of kind apprise: a hundred more services, through a library that the guard of addresses does "
+        "not see: whoever may create channels can then reach whatever this server can. Needs the extra apprise.",
+    )
     metrics: bool = _knob(True, "Serve /metrics for Prometheus. It needs no key; switch it off where that matters.")
     log_level: str = _knob("info", "debug, info, warning or error.")
     log_format: str = _knob("auto", "json, text, or auto: text on a terminal, JSON elsewhere.")
+
+    @property
+    def mail(self) -> Mail | None:
+        """The mail server; None where none is set up."""
+        return read_mail(self.mail_url, self.mail_from) if self.mail_url else None
 
     @property
     def database_path(self) -> Path:
@@ -178,6 +201,18 @@ def _check_together(settings: Settings) -> None:
             check_url(settings.base_url)
         except Invalid as error:
             raise Invalid(f"{PREFIX}BASE_URL: {error.message}", field=PREFIX + "BASE_URL") from None
+    if settings.mail_from and not settings.mail_url:
+        raise Invalid(
+            f"{FROM_SETTING}: a sender without a server; set {URL_SETTING}=smtp://..., or leave both out.",
+            field=FROM_SETTING,
+        )
+    if settings.mail_url:
+        read_mail(settings.mail_url, settings.mail_from)
+    if settings.apprise and find_spec("apprise") is None:
+        raise Invalid(
+            f"{PREFIX}APPRISE: the library is not installed; run pip install '0cron[apprise]', or leave it out.",
+            field=PREFIX + "APPRISE",
+        )
     if settings.redis_url and not settings.database_url:
         raise Invalid(
             f"{PREFIX}REDIS_URL: a shared timetable needs a shared ledger; set {PREFIX}DATABASE_URL=postgresql://..., "

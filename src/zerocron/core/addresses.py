@@ -210,10 +210,13 @@ def _address(text: str) -> Address | None:
         return None
 
 
-def refusal(address: str, port: int, allow: AllowList, *, written: bool = False) -> Refusal | None:
+def refusal(
+    address: str, port: int, allow: AllowList, *, written: bool = False, speaks_http: bool = True
+) -> Refusal | None:
     """Judge an address as the kernel will get it. None means: dial. What cannot be read is refused.
 
     `written`: the address stands in the URL, so the message may name it; what a resolver said stays between us.
+    `speaks_http` False: what is sent is the protocol of the port itself, so no port is refused for what it speaks.
     """
     try:
         parsed = ip_address(address)
@@ -222,19 +225,20 @@ def refusal(address: str, port: int, allow: AllowList, *, written: bool = False)
     if isinstance(parsed, IPv6Address) and parsed.scope_id is not None:
         return Refusal("zone", "The address of the target has a zone, so it is not called.")
     for link in _chain(parsed):
-        if found := _judge(link, port, allow, written):
+        if found := _judge(link, port, allow, written, speaks_http):
             return found
     return None
 
 
-def _judge(address: Address, port: int, allow: AllowList, written: bool) -> Refusal | None:
+def _judge(address: Address, port: int, allow: AllowList, written: bool, speaks_http: bool) -> Refusal | None:
     if address in METADATA:
         return Refusal(
             "metadata",
             "The target is the metadata service of a cloud, which hands out credentials: 0cron never calls it, "
             f"and {SETTING} cannot change that.",
         )
-    if allow.covers(address, port):
+    # A rule without ports covers every port but the blocked ones: that is what port 0 asks.
+    if allow.covers(address, port) or (not speaks_http and allow.covers(address, 0)):
         return None
     host = f"[{address}]" if address.version == 6 else str(address)
     if found := _refused_network(address):
@@ -246,7 +250,7 @@ def _judge(address: Address, port: int, allow: AllowList, written: bool) -> Refu
             "0cron calls public addresses only. The operator of this server can allow it by adding its network to "
             f"{SETTING}" + (f", for example {SETTING}={example}:{port}." if example else "."),
         )
-    if port in BLOCKED_PORTS:
+    if speaks_http and port in BLOCKED_PORTS:
         return Refusal(
             f"port {port}",
             f"Port {port} ({BLOCKED_PORTS[port]}) is refused by the rule 'ports that do not speak HTTP'. "
