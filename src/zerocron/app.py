@@ -127,7 +127,9 @@ async def run_node(
         )
         keys = Keys(ledger=ledger, clock=clock)
         secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
-        monitors, pings = await _make_monitors(settings, ground, stack)
+        monitors, pings, ping_loops = await _make_monitors(settings, ground, stack)
+        if engine is not None:
+            engine.heartbeat.pings_owed_since = lambda: pings.owed_since
         if settings.role != "engine":
             await _keep_local_key(keys, settings.local_key_path)
         application = create_application(
@@ -139,7 +141,7 @@ async def run_node(
                 signing=Signing(ledger=ledger, clock=clock, secrets=secrets),
                 clock=clock,
                 metrics=metrics,
-                stalled=engine.stalled if engine is not None else list,
+                stalled=partial(_stalled, engine, ping_loops),
                 version=__version__,
                 serve_metrics=settings.metrics,
                 monitors=monitors,
@@ -266,11 +268,11 @@ async def _make_engine(
 
 async def _make_monitors(
     settings: Settings, ground: Ground, stack: contextlib.AsyncExitStack
-) -> tuple[Monitors, Pings]:
-    """The verbs on monitors and the path of pings, which a node without an API does not serve."""
+) -> tuple[Monitors, Pings, list[Loop]]:
+    """The verbs on monitors and the path of pings with its loops, which a node without an API does not serve."""
     ledger, clock, metrics = ground.ledger, ground.clock, ground.metrics
     exclusive = isinstance(ledger, SqliteLedger)
-    keeper = await TokenKeeper.open(ledger)
+    keeper = await TokenKeeper.open(ledger, ground.keyring)
     tokens = TokenDirectory(ledger=ledger, clock=clock, keeper=keeper, exclusive=exclusive)
     monitors = Monitors(ledger=ledger, timetable=ground.timetable, clock=clock, tokens=tokens)
     pings = Pings(
@@ -281,18 +283,25 @@ async def _make_monitors(
         per_second=settings.pings_per_second,
         exclusive=exclusive,
     )
+    loops = []
     if settings.role != "engine":
         await tokens.load()
         await pings.pulse()
         pings.start()
         stack.push_async_callback(pings.stop)
-        loops = [Loop("pulse", pings.pulse, clock=clock, metrics=metrics)]
+        loops.append(Loop("pulse", pings.pulse, clock=clock, metrics=metrics))
         if not exclusive:
             loops.append(Loop("tokens", tokens.tick, clock=clock, metrics=metrics))
         for loop in loops:
             loop.start()
             stack.push_async_callback(loop.stop)
-    return monitors, pings
+    return monitors, pings, loops
+
+
+def _stalled(engine: Engine | None, ping_loops: list[Loop]) -> list[str]:
+    """Names of parts that do not go round, whichever this node has."""
+    stalled = engine.stalled() if engine is not None else []
+    return [*stalled, *(loop.name for loop in ping_loops if loop.is_stalled)]
 
 
 async def _open_ledger(settings: Settings, clock: Clock | None) -> tuple[Ledger, Clock, OnTime]:

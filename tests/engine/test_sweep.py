@@ -19,7 +19,6 @@ from zerocron.core.model import Definition, Job, JobState, Run
 from zerocron.engine import sweep as sweep_module
 from zerocron.engine.attempt import Result
 from zerocron.engine.executor import Executor
-from zerocron.engine.heartbeat import Heartbeat
 from zerocron.engine.sessions import Session
 from zerocron.engine.sweep import LOAD_MS, OVERDUE_MS, SWEEP_SECONDS, Sweep
 from zerocron.metrics import Metrics
@@ -44,7 +43,6 @@ class Bench:
             timetable=self.timetable,
             session=self.session,
             executor=executor,
-            heartbeat=Heartbeat(ledger=self.ledger, timetable=self.timetable, clock=self.clock),
             **shared,
         )
 
@@ -92,6 +90,22 @@ async def test_at_its_start_it_brings_everything_up_to_the_horizon(bench: Bench)
         run_member(trigger.team_id, trigger.id): NOON - 1,
     }
     assert bench.repaired() == 0, "an empty timetable at the start is no damage"
+
+
+@pytest.mark.parametrize("step", ["_settle", "_measure_overdue"])
+async def test_a_step_that_fails_keeps_no_other_from_its_turn(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """A timetable that nobody fills at the start is a node without jobs."""
+    job = await bench.job(due=NOON + MINUTE)
+
+    async def failing(_now: int) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(bench.sweep, step, failing)
+    with pytest.raises(ZeroDivisionError):
+        await bench.sweep.tick()
+    assert bench.due == {member(job): NOON + MINUTE}
 
 
 async def test_a_horizon_of_any_size_is_brought_in_pages(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ job's place. B is 5 s of time in which nothing is blocked and, with a cluster, n
 a session is shorter than 30 s).
 
 Not here: the clock offsets C (the tests' machine has one clock, which is PostgreSQL's, too; a node whose clock is wrong
-must not be noticed), I22 and I23 (alerts and monitors do not exist yet), I24 (secrets do not exist yet), I25 (leaks are
-the suite's own hygiene; `cluster.Cluster.verdict` looks at PostgreSQL's connections).
+must not be noticed), I22 (alerts do not exist yet), I23 (see `pings.py`), I24 (secrets do not exist yet), I25 (leaks
+are the suite's own hygiene; `cluster.Cluster.verdict` looks at PostgreSQL's connections).
 """
 
 from __future__ import annotations

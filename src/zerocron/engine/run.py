@@ -74,8 +74,12 @@ class Loop:
 
     @property
     def age_seconds(self) -> float:
-        """Since the last finished tick."""
+        """Since the last finished tick; one that failed does not count."""
         return self._clock.monotonic() - self._finished_at
+
+    @property
+    def is_stalled(self) -> bool:
+        return self.age_seconds > STALLED_SECONDS
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name=f"loop-{self.name}")
@@ -169,14 +173,13 @@ class Engine:
             signing_keys=self._signer.keys,
             allow_insecure_tls=allow_insecure_tls,
         )
-        self.heartbeat = Heartbeat(ledger=ledger, timetable=timetable, clock=clock)
+        self.heartbeat = Heartbeat(ledger=ledger, timetable=timetable, clock=clock, metrics=metrics)
         self.sweep = Sweep(
             ledger=ledger,
             timetable=timetable,
             clock=clock,
             session=self.session,
             executor=self.executor,
-            heartbeat=self.heartbeat,
             metrics=metrics,
         )
         self.scheduler = Scheduler(
@@ -197,9 +200,19 @@ class Engine:
         self._claiming = Loop(
             "scheduler", self.scheduler.tick, clock=clock, metrics=metrics, pause=self.scheduler.pause
         )
-        keeping: dict[str, Part] = {"sweep": self.sweep, "session": self.session, "retention": self.retention}
-        self._keeping = [Loop(name, part.tick, clock=clock, metrics=metrics) for name, part in keeping.items()]
-        self._ledger, self._metrics, self._running = ledger, metrics, False
+        self._ledger, self._metrics = ledger, metrics
+        self._keeping = self._keeping_loops(clock)
+        self._running = False
+
+    def _keeping_loops(self, clock: Clock) -> list[Loop]:
+        """Each alone, so that what fails in one keeps no other from its turn."""
+        parts: dict[str, Part] = {
+            "sweep": self.sweep,
+            "heartbeat": self.heartbeat,
+            "session": self.session,
+            "retention": self.retention,
+        }
+        return [Loop(name, part.tick, clock=clock, metrics=self._metrics) for name, part in parts.items()]
 
     @property
     def loops(self) -> list[Loop]:
