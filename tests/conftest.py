@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import threading
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 import structlog
@@ -17,6 +19,34 @@ from hypothesis import settings
 # A deadline on an example would be a timed test, and machines are shared.
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
+
+
+WORKERS_MIN, WORKERS_MAX = 2, 6
+"""Much of a test is waiting, so even one core takes two; each has a PostgreSQL, a Redis and servers of its own."""
+
+FAULTS = Path(__file__).parent / "faults"
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """What `-n auto` means: the cores that this process may use, also in a container that has a part of the machine."""
+    return max(WORKERS_MIN, min(WORKERS_MAX, len(os.sched_getaffinity(0)), _cores_of_the_container()))
+
+
+def _cores_of_the_container() -> int:
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return int(quota) // int(period)
+    except (OSError, ValueError):  # no such limit, or "max"
+        return WORKERS_MAX
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """For several workers: a file stays together, because its tests share servers, and everything that plays real
+    nodes against the clock goes to one worker, first: two clusters' worth of them would be late for want of a core."""
+    for item in items:
+        is_faults = item.path.parent == FAULTS
+        item.add_marker(pytest.mark.xdist_group("faults" if is_faults else str(item.path.relative_to(FAULTS.parent))))
+    items.sort(key=lambda item: item.path.parent != FAULTS)
 
 
 @pytest.fixture(scope="session", autouse=True)
