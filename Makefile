@@ -29,7 +29,7 @@ run: $(VENV)/product.stamp ## Start 0cron with sample jobs (0cron serve --demo)
 
 test: setup services ## Everything CI runs: checks, then all tests
 	@$(MAKE) --no-print-directory check
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist loadgroup --no-loadscope-reorder
 
 # The tests start a PostgreSQL and a Redis of their own; here their programs are installed where they are missing.
 services:

@@ -70,7 +70,8 @@ async def test_a_job_stopped_between_the_claim_and_the_start_sends_nothing(
         await house.clock.advance(60)
         assert stopped == [NOON + 10_000 - house.early_ms]
         assert house.target.requests == []
-        assert [(run.status, run.count) for run in await house.runs(job)] == [("skipped", 1)]
+        was_due = [] if house.early_ms else [("skipped", 1)]  # stopped before its instant, it never was a slot
+        assert [(run.status, run.count) for run in await house.runs(job)] == was_due
 
 
 @pytest.mark.parametrize("verb", [pause, delete])
