@@ -31,8 +31,8 @@ class ReadyOut(Output):
     status: Literal["ready", "not ready"]
     ledger: Literal["ok", "unavailable"]
     timetable: Literal["ok", "unavailable"] = Field(
-        description="Whether Redis answers; without Redis always `ok`. It holds an index only: while it is away the node "
-        "stays ready, and finds what is due in the ledger."
+        description="Whether Redis answers; without Redis always `ok`. It holds an index only: while it is away the "
+        "node stays ready, and finds what is due in the ledger."
     )
     stalled_loops: list[str] = Field(description="Parts of the engine that have not gone round for too long.")
 
