@@ -123,7 +123,9 @@ class ClusterNode(NodeProcess):
         super().__init__(folder, now_ms=cluster.now_ms, fault_log=cluster.fault_log, name=called or name)
         self.pg = Proxy(cluster.postgres.host, cluster.postgres.port)
         self.redis = Proxy(cluster.redis.host, cluster.redis.port)
+        self.clock_log = folder / "clock.jsonl"
         self.options = ["--time-scale", str(cluster.scale), "--node-name", self.name]
+        self.options += ["--clock-log", str(self.clock_log)]
         if clock_offset_ms:
             self.options += ["--clock-offset-ms", str(clock_offset_ms)]
         self._cluster = cluster
@@ -288,6 +290,7 @@ class Cluster(Scene):
             op_log=self.op_log.path,
             validity_ms=self.validity_ms,
             index=self.index() if with_index else None,
+            clock_logs={name: node.clock_log for name, node in self.nodes.items()},
         )
 
     async def settle(self, patience: float = 30) -> None:
