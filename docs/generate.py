@@ -87,7 +87,7 @@ def cli_page() -> str:
     lines = [
         MADE + "# The command line\n",
         "`0cron` speaks to a server through its API. On the server's machine it finds the server and a key by itself;",
-        "elsewhere set `ZEROCRON_API_URL` and `ZEROCRON_API_KEY`. Every command takes `--json` for scripts.\n",
+        "elsewhere set `ZEROCRON_API_URL` and `ZEROCRON_API_KEY`. Commands that answer take `--json` for scripts.\n",
     ]
     for command in COMMANDS:
         lines += [f"## `{' '.join(['0cron', *command])}`\n", "```text", _help(command), "```\n"]
