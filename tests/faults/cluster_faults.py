@@ -51,7 +51,7 @@ class Case:
 # --- what the journeys have in common
 
 
-async def wait(condition: Callable[[], Any], what: str, seconds: float = 30) -> None:
+async def wait(condition: Callable[[], Any], what: str, seconds: float = 60) -> None:
     await until(condition, what, seconds, every=LOOK_SECONDS)
 
 
@@ -65,7 +65,7 @@ async def many(
     return [await cluster.job(f"{name}-{n}", behaviour, **how) for n in range(number)]
 
 
-async def going_on(cluster: Cluster, jobs: list[str], more: int = 2, seconds: float = 40) -> None:
+async def going_on(cluster: Cluster, jobs: list[str], more: int = 2, seconds: float = 60) -> None:
     """Each job has so many more successes."""
     before = successes(cluster)
     wanted = {job_id: before.get(job_id, 0) + more for job_id in jobs}
@@ -142,14 +142,14 @@ def killed_at(stop_at: str, rerun: Fate, give_up: Fate, *, answered: tuple[str, 
             await wait(lambda: len(cluster.calls) == 2, "both requests")
             for name in answered:
                 cluster.calls_of(f"/{name}")[0].answer()
-        await cluster["n1"].died(30)
+        await cluster["n1"].died()
         for name in jobs:
             cluster.route(f"/{name}")
         await cluster.start("n2")
         others = await many(cluster, "other", 4)
         ids = tuple(jobs.values())
         ended = "SELECT count(finished_at) FROM runs WHERE job_id IN (?, ?)"
-        await wait(lambda: cluster.one(ended, *ids) == 2, "the take-over", 45)
+        await wait(lambda: cluster.one(ended, *ids) == 2, "the take-over", 60)
         await going_on(cluster, others, 2)
         await cluster.start("n1")
         await going_on(cluster, others, 1)
@@ -170,9 +170,9 @@ def killed_under_load(stop_at: str) -> Journey:
         await asyncio.gather(cluster.start("n1", stop_at=f"{stop_at}:3"), cluster.start("n2"))
         rerun = await many(cluster, "rerun", 4, catchup="all")
         give_up = await many(cluster, "give-up", 4, catchup="all", on_lost="give_up")
-        await cluster["n1"].died(30)
+        await cluster["n1"].died()
         await going_on(cluster, rerun + give_up, 3)
-        await wait(lambda: not cluster.unsettled(), "the take-over", 45)
+        await wait(lambda: not cluster.unsettled(), "the take-over", 60)
         await going_on(cluster, rerun + give_up, 2)
         await cluster.start("n1")
         await going_on(cluster, rerun + give_up, 1)
@@ -198,7 +198,7 @@ async def killed_while_the_target_thinks(cluster: Cluster) -> None:
     cluster.route("/give_up")
     since = cluster.now_ms()
     await cluster["n1"].kill()
-    await wait(lambda: len(requests(cluster, again.run_id)) == 2, "the redelivery", 45)
+    await wait(lambda: len(requests(cluster, again.run_id)) == 2, "the redelivery", 60)
     assert cluster.now_ms() - since <= 45_000
     await going_on(cluster, jobs)
     await clean(cluster, lost=2, duplicates=1)
@@ -272,7 +272,7 @@ async def paused_before_sending(cluster: Cluster) -> None:
     go_on = await cluster["n1"].frozen()
     await cluster.start("n2")
     await pass_time(60 * cluster.scale)
-    await wait(lambda: cluster.lost() and not cluster.unsettled(), "the take-over", 30)
+    await wait(lambda: cluster.lost() and not cluster.unsettled(), "the take-over", 60)
     go_on()
     await going_on(cluster, jobs)
     await clean(cluster, lost=None)
@@ -315,7 +315,7 @@ def cut_off_from_postgres(*, silent: bool) -> Journey:
         async with cluster["n1"].cut(kind="cut_pg", silent=silent):
             since = cluster.now_ms()
             await pass_time(30 * cluster.scale)
-            await wait(lambda: len(requests(cluster, run_id)) == 2, "the redelivery", 45)
+            await wait(lambda: len(requests(cluster, run_id)) == 2, "the redelivery", 60)
             assert cluster.now_ms() - since <= 45_000
             await going_on(cluster, jobs)
             began = cluster.now_ms()
@@ -377,7 +377,7 @@ async def two_nodes_with_one_name(cluster: Cluster) -> None:
     go_on()
     cluster.route("/doomed")
     await cluster["n1"].kill()
-    await wait(lambda: len(requests(cluster, lost_run)) == 2, "the redelivery", 45)
+    await wait(lambda: len(requests(cluster, lost_run)) == 2, "the redelivery", 60)
     cluster.calls_of("/kept")[0].answer()
     await wait(lambda: cluster.succeeded(kept) == 1, "the other's result")
     await clean(cluster, lost=1, duplicates=1)
@@ -592,7 +592,7 @@ async def postgres_away_for_longer_than_a_session(cluster: Cluster) -> None:
                 call.answer()
         await pass_time(1)
         await asyncio.to_thread(cluster.postgres.start)
-    await wait(lambda: all(cluster.succeeded(job_id) == 1 for job_id in held), "the records", 40)
+    await wait(lambda: all(cluster.succeeded(job_id) == 1 for job_id in held), "the records", 60)
     await going_on(cluster, jobs)
     await pass_time(35 * cluster.scale)  # as long as it takes until somebody may take over
     await clean(cluster)

@@ -68,7 +68,7 @@ async def moment(seconds: float = 0.01) -> None:
         timer.cancel()
 
 
-async def until(condition: Callable[[], Any], what: str, seconds: float = 15, *, every: float = 0.01) -> Any:
+async def until(condition: Callable[[], Any], what: str, seconds: float = 45, *, every: float = 0.01) -> Any:
     """The first true value of the condition. Raises AssertionError, naming what was waited for, after the deadline."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
@@ -161,7 +161,7 @@ class NodeProcess:
         patches = [argument for name in mutants for argument in ("--mutant", name)]
         return [*patches, "--death-note", str(self.death_note), *self.options]
 
-    async def _ready(self, seconds: float = 45) -> None:
+    async def _ready(self, seconds: float = 90) -> None:
         url_file = self.data_dir / "local-url"
         process = self.process
         assert process is not None
@@ -194,7 +194,7 @@ class NodeProcess:
             self.note(kind, since, None)
             self._down = None
 
-    async def died(self, seconds: float = 20) -> None:
+    async def died(self, seconds: float = 60) -> None:
         """Wait until it has killed itself."""
         process = self.process
         assert process is not None
@@ -213,7 +213,7 @@ class NodeProcess:
         self.process = None
         self.note_down("kill", since)
 
-    async def stop(self, seconds: float = 30, *, kind: str = "stop") -> int:
+    async def stop(self, seconds: float = 60, *, kind: str = "stop") -> int:
         """SIGTERM, and wait for the end."""
         process = self.process
         assert process is not None
@@ -237,7 +237,7 @@ class NodeProcess:
         process.send_signal(signal.SIGSTOP)
         return self._go_on(process, since)
 
-    async def frozen(self, seconds: float = 20) -> Callable[[], None]:
+    async def frozen(self, seconds: float = 60) -> Callable[[], None]:
         """Wait until it has halted at its stop point; the returned function continues it."""
         process = self.process
         assert process is not None
@@ -440,7 +440,7 @@ class World(Scene):
         """What starts a node; in `root`, with `node_environment`."""
         return self.node.command()
 
-    async def died(self, seconds: float = 20) -> None:
+    async def died(self, seconds: float = 60) -> None:
         """Wait until the node has killed itself."""
         await self.node.died(seconds)
 
@@ -448,7 +448,7 @@ class World(Scene):
         """SIGKILL from outside, whatever it does at the moment."""
         await self.node.kill()
 
-    async def stop(self, seconds: float = 30, *, kind: str = "stop") -> int:
+    async def stop(self, seconds: float = 60, *, kind: str = "stop") -> int:
         """SIGTERM, and wait for the end."""
         return await self.node.stop(seconds, kind=kind)
 

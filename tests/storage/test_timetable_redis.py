@@ -71,7 +71,7 @@ def url_of(proxy: Proxy) -> str:
     return f"redis://{proxy.host}:{proxy.port}/0"
 
 
-async def eventually(check: Callable[[], Awaitable[bool]], seconds: float = 10) -> None:
+async def eventually(check: Callable[[], Awaitable[bool]], seconds: float = 40) -> None:
     async with asyncio.timeout(seconds):
         while not await check():
             await SystemClock().sleep(0.02)
