@@ -24,7 +24,8 @@ settings.load_profile("house")
 WORKERS_MIN, WORKERS_MAX = 2, 6
 """Much of a test is waiting, so even one core takes two; each has a PostgreSQL, a Redis and servers of its own."""
 
-FAULTS = Path(__file__).parent / "faults"
+HERE = Path(__file__).parent
+NODES = pytest.mark.xdist_group("nodes").mark
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -41,12 +42,12 @@ def _cores_of_the_container() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """For several workers: a file stays together, because its tests share servers, and everything that plays real
-    nodes against the clock goes to one worker, first: two clusters' worth of them would be late for want of a core."""
+    """For several workers: a file stays together, because its tests share servers. What plays real nodes against the
+    clock goes to one worker and first (its modules say so), or twice as many nodes would be late for want of a core."""
     for item in items:
-        is_faults = item.path.parent == FAULTS
-        item.add_marker(pytest.mark.xdist_group("faults" if is_faults else str(item.path.relative_to(FAULTS.parent))))
-    items.sort(key=lambda item: item.path.parent != FAULTS)
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(HERE))))
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") != NODES)
 
 
 @pytest.fixture(scope="session", autouse=True)

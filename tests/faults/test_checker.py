@@ -226,6 +226,8 @@ BROKEN: list[tuple[str, Break]] = [
     ("I16", operation("edit", 3.1, 3.2, version=9)),
     ("I16", operation("trigger", 3.1, 3.2, run=MANUAL)),
     ("I16", operation("create", 3.1, 3.2, "failed", name="job")),
+    ("I16", both(operation("edit", 3.1, 3.2, "failed"), lambda it: it.versions[JOB].append(version(2, since=9)))),
+    ("I16", both(operation("pause", 3.1, 3.2, "failed"), lambda it: it.versions[JOB].append(version(2, since=9)))),
     ("I17", operation("pause", 3.2, 3.3)),
     ("I18", update("received", 2, version=2)),
     ("I18", update("runs", 2, job_version=2)),
