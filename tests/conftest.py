@@ -21,22 +21,23 @@ settings.register_profile("house", deadline=None)
 settings.load_profile("house")
 
 
-WORKERS_MIN, WORKERS_MAX = 2, 6
-"""Much of a test is waiting, so even one core takes two; each has a PostgreSQL, a Redis and servers of its own."""
+WORKERS_MAX = 6
+"""Each has a PostgreSQL, a Redis and servers of its own."""
 
 HERE = Path(__file__).parent
 NODES = pytest.mark.xdist_group("nodes").mark
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """What `-n auto` means: the cores that this process may use, also in a container that has a part of the machine."""
-    return max(WORKERS_MIN, min(WORKERS_MAX, len(os.sched_getaffinity(0)), _cores_of_the_container()))
+    """What `-n auto` means: one for each core that this process may use, also in a container that has a part of the
+    machine, and one for what plays real nodes, which mostly waits."""
+    return min(WORKERS_MAX, len(os.sched_getaffinity(0)) + 1, _cores_of_the_container() + 1)
 
 
 def _cores_of_the_container() -> int:
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        return int(quota) // int(period)
+        return max(1, int(quota) // int(period))
     except (OSError, ValueError):  # no such limit, or "max"
         return WORKERS_MAX
 
