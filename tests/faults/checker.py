@@ -312,7 +312,7 @@ def _crossing_ms(history: History, at: int) -> int:
         return 0
     behind_ms = history.behind_ms(at)
     troubled = any(
-        fault.kind in ("pg", "pg_slow", "cut_pg", "pause") and fault.since - B_MS <= at <= fault.until + B_MS
+        fault.kind in ("pg", "pg_slow", "cut_pg", "pause", "stall") and fault.since - B_MS <= at <= fault.until + B_MS
         for fault in history.faults
     )
     return B_MS if troubled else CROSSING_MS + behind_ms

@@ -101,7 +101,7 @@ class Fault:
 
     of one process     kill, pause, stop (graceful), forced_stop, absent (not started yet)
     of one node's link cut_pg, cut_redis, clock
-    of everybody       ledger (writes fail), pg, pg_slow, redis
+    of everybody       ledger (writes fail), pg, pg_slow, redis, stall (the machine had no core for anybody)
     """
 
     kind: str
@@ -196,7 +196,7 @@ class History:
         for fault in self.faults if self.validity_ms else ():
             if fault.kind in ("redis", "cut_redis"):
                 windows += [(fault.since, fault.since + redis_ms), (fault.until, fault.until + redis_ms)]
-            elif fault.kind in ("pg", "pg_slow"):
+            elif fault.kind in ("pg", "pg_slow", "stall"):
                 windows.append((fault.since, fault.until + (pg_ms if fault.kind == "pg" else pg_slow_ms)))
             elif fault.kind in LOSSES:
                 windows.append((fault.since, fault.since + max(self.validity_ms * 3 // 2, NODE_MS_MIN)))

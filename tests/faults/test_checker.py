@@ -359,6 +359,24 @@ def test_a_cluster_is_down_when_all_of_it_is() -> None:
     assert cluster.recovering == [(at(1), at(46))]
     cluster = dataclasses.replace(cluster, faults=[Fault("redis", at(1), at(100))])
     assert cluster.recovering == [(at(1), at(11)), (at(100), at(110))]
+    cluster = dataclasses.replace(cluster, faults=[Fault("stall", at(1), at(2))])
+    assert cluster.recovering == [(at(1), at(12))]
+
+
+def test_how_far_behind_the_clocks_of_nodes_may_be() -> None:
+    """From one sample to the next, and a little on both sides; of several nodes the worst."""
+    cluster = history()
+    assert cluster.behind_ms(at(5)) == 0
+    cluster.clocks = {"n1": [(at(0), 400), (at(10), 20)], "n2": [(at(5), 30)]}
+    assert [cluster.behind_ms(at(seconds)) for seconds in (-3, 1, 11.9, 12.1)] == [0, 400, 400, 30]
+
+
+def test_a_clock_that_is_behind_explains_an_end_before_its_request() -> None:
+    cluster = history()
+    cluster.received[2] = dataclasses.replace(cluster.received[2], at=cluster.executions[2]["finished_at"] + 120)
+    assert list(checker.blind(cluster))
+    cluster.clocks = {"n1": [(at(0), 100)]}
+    assert not list(checker.blind(cluster))
 
 
 @pytest.mark.parametrize(
