@@ -236,6 +236,7 @@ BROKEN: list[tuple[str, Break]] = [
     ("I20", add("audit", {"kind": "cursor", "id": JOB, "before": at(5), "after": at(4), "note": "same"})),
     ("I21", lambda it: setattr(it, "index", {})),
     ("I21", lambda it: setattr(it, "index", {MEMBER: at(7.5)})),
+    ("I21", lambda it: setattr(it, "index", {MEMBER: at(0)})),
     ("I21", lambda it: setattr(it, "index", {MEMBER: at(7), "j:team:another": at(7)})),
     ("blind", update("received", 2, path="/elsewhere")),
     ("blind", add("received", dataclasses.replace(request(THIRD), at=at(3.5)))),
