@@ -68,7 +68,8 @@ TURN_MS = 150
 VALIDITY_MARGIN = 0.25
 """A silence may be so much shorter than a session's validity and still outlast it: the last renewal was before it."""
 
-CROSSING_MS = 250
+CROSSING_MS = 1_000
+"""Of two nodes' transactions: on a busy machine a result waits so long for its commit, which alone frees the place."""
 REDELIVERIES_MAX = 3
 HORIZON_MS = 120_000
 LOAD_MS = 15_000
