@@ -135,6 +135,7 @@ async def run_node(
         application = create_application(
             Services(
                 ledger=ledger,
+                timetable=ground.timetable,
                 jobs=jobs,
                 keys=keys,
                 secrets=secrets,

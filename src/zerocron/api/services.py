@@ -17,6 +17,7 @@ from zerocron.actions.signing import Signing
 from zerocron.clock import Clock
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger.database import Ledger
+from zerocron.storage.timetable.contract import Timetable
 
 BEARER = "zerocron.bearer"
 """Where in the scope the gate leaves who makes the request. A route that it did not guard fails for want of it."""
@@ -28,6 +29,7 @@ class Services:
     server, empty where it is not known."""
 
     ledger: Ledger
+    timetable: Timetable
     jobs: Jobs
     keys: Keys
     secrets: Secrets
