@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import os
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,7 @@ HERE = Path(__file__).parent
 NODES = pytest.mark.xdist_group("nodes").mark
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """What `-n auto` means: one for each core that this process may use, also in a container that has a part of the
     machine, and one for what plays real nodes, which mostly waits."""
@@ -43,12 +44,14 @@ def _cores_of_the_container() -> int:
         return WORKERS_MAX
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)  # before xdist, which reads the groups first of all
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
     """For several workers: a file stays together, because its tests share servers. What plays real nodes against the
     clock goes to one worker and first (its modules say so), or twice as many nodes would be late for want of a core."""
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(HERE))))
+    yield
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") != NODES)
 
 
