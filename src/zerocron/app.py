@@ -17,7 +17,7 @@ import re
 import resource
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from sqlalchemy.exc import DBAPIError
 
 from zerocron import __version__
 from zerocron.actions import resume
+from zerocron.actions.channels import Channels
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
@@ -38,6 +39,8 @@ from zerocron.actions.secrets import Secrets, check_master_keys
 from zerocron.actions.signing import Signing
 from zerocron.api.application import create_application
 from zerocron.api.services import Services
+from zerocron.channels.contract import Kind, Ways
+from zerocron.channels.registry import KINDS
 from zerocron.clock import Clock, LedgerClock, SystemClock
 from zerocron.core.addresses import OwnEndpoint, parse_allow
 from zerocron.core.errors import Unauthorized, Unavailable
@@ -108,6 +111,7 @@ async def run_node(
     force: asyncio.Event | None = None,
     resume_from_now: bool = False,
     stop_point: StopPoint = lambda _name: None,
+    kinds: Mapping[str, Kind] = KINDS,
 ) -> AsyncIterator[Node]:
     """A node that works until the block is left. Raises Conflict when another process has its data."""
     _tune_interpreter()
@@ -117,7 +121,12 @@ async def run_node(
         ledger, clock, metrics = ground.ledger, ground.clock, ground.metrics
         if resume_from_now:
             await resume.from_now(ledger, clock, exclusive=isinstance(ledger, SqliteLedger))
-        engine = await _make_engine(settings, ground, stack, stop_point) if settings.role != "api" else None
+        outbound = await _open_door(settings, stack)
+        ways = Ways(outbound.send, clock.now)
+        base_url = settings.base_url.rstrip("/")
+        engine = None
+        if settings.role != "api":
+            engine = _make_engine(settings, ground, outbound, kinds, ways, stop_point)
         jobs = Jobs(
             ledger=ledger,
             timetable=ground.timetable,
@@ -126,6 +135,7 @@ async def run_node(
         )
         keys = Keys(ledger=ledger, clock=clock)
         secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
+        channels = Channels(ledger=ledger, clock=clock, secrets=secrets, kinds=kinds, ways=ways, base_url=base_url)
         monitors, pings = await _make_monitors(settings, ground, stack)
         if settings.role != "engine":
             await _keep_local_key(keys, settings.local_key_path)
@@ -142,8 +152,9 @@ async def run_node(
                 version=__version__,
                 serve_metrics=settings.metrics,
                 monitors=monitors,
+                channels=channels,
                 pings=pings,
-                base_url=settings.base_url.rstrip("/"),
+                base_url=base_url,
             ),
             only_operation=settings.role == "engine",
         )
@@ -220,9 +231,8 @@ def _own_endpoints(settings: Settings) -> list[OwnEndpoint]:
     return [*own, OwnEndpoint.of_url(settings.base_url, PINGS)] if settings.base_url else own
 
 
-async def _make_engine(
-    settings: Settings, ground: Ground, stack: contextlib.AsyncExitStack, stop_point: StopPoint
-) -> Engine:
+async def _open_door(settings: Settings, stack: contextlib.AsyncExitStack) -> Outbound:
+    """The way to other people's servers: for jobs on engines, for messages on all nodes."""
     outbound = Outbound(
         allow=parse_allow(settings.outbound_allow),
         own=_own_endpoints(settings),
@@ -231,6 +241,17 @@ async def _make_engine(
     )
     await outbound.start()
     stack.push_async_callback(outbound.close)
+    return outbound
+
+
+def _make_engine(
+    settings: Settings,
+    ground: Ground,
+    outbound: Outbound,
+    kinds: Mapping[str, Kind],
+    ways: Ways,
+    stop_point: StopPoint,
+) -> Engine:
     session = Session(
         ledger=ground.ledger,
         timetable=ground.timetable,
@@ -251,6 +272,9 @@ async def _make_engine(
         send=outbound.send,
         keyring=ground.keyring,
         allow_insecure_tls=settings.allow_insecure_tls,
+        kinds=kinds,
+        ways=ways,
+        base_url=settings.base_url.rstrip("/"),
         bounds=Bounds(
             in_flight_max=settings.in_flight_max,
             team_in_flight_max=settings.team_in_flight_max,

@@ -13,13 +13,16 @@ from tests.engine.house import WatchedLedger, answered
 from tests.storage.samples import HOUR, MINUTE, NOON, a_job, a_run, a_trigger
 from tests.support.clock import ManualClock
 
+from zerocron.channels.contract import Ways
 from zerocron.core.errors import TimetableAway, Unavailable
 from zerocron.core.exchange import Outcome, Request
 from zerocron.core.model import Definition, Job, JobState, Run
+from zerocron.core.sealing import Keyring
 from zerocron.engine import sweep as sweep_module
 from zerocron.engine.attempt import Result
 from zerocron.engine.executor import Executor
 from zerocron.engine.heartbeat import Heartbeat
+from zerocron.engine.notifier import Notifier
 from zerocron.engine.sessions import Session
 from zerocron.engine.sweep import LOAD_MS, OVERDUE_MS, SWEEP_SECONDS, Sweep
 from zerocron.metrics import Metrics
@@ -45,6 +48,15 @@ class Bench:
             session=self.session,
             executor=executor,
             heartbeat=Heartbeat(ledger=self.ledger, timetable=self.timetable, clock=self.clock),
+            notifier=Notifier(
+                ledger=self.ledger,
+                timetable=self.timetable,
+                clock=self.clock,
+                metrics=self.metrics,
+                kinds={},
+                ways=Ways(_send, self.clock.now),
+                keyring=Keyring(),
+            ),
             **shared,
         )
 

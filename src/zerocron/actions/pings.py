@@ -23,6 +23,7 @@ from zerocron.core.model import Instant
 from zerocron.core.monitor import GAP_MS, JUDGED_AFTER_MS, PULSE_SECONDS, Outage, Ping, PingKind, receive
 from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger.database import Ledger
+from zerocron.storage.ledger.telling import tell_flips, tell_of_outage
 from zerocron.storage.timetable.contract import Timetable, monitor_member
 from zerocron.storage.timetable.horizon import put_near
 
@@ -129,11 +130,14 @@ class Pings:
         now = self.clock.now()
         gap_ms = _BY_ITSELF_MS if self._exclusive and not self._has_pulsed else GAP_MS
 
-        def transaction(connection: Connection) -> Outage | None:
-            return monitor_rows.pulse(connection, now, gap_ms=gap_ms)
+        def transaction(connection: Connection) -> tuple[Outage | None, dict[str, Instant]]:
+            outage = monitor_rows.pulse(connection, now, gap_ms=gap_ms)
+            return outage, {} if outage is None else tell_of_outage(connection, outage, now)
 
-        outage = await self._ledger.write(transaction)
+        outage, alerts = await self._ledger.write(transaction)
         self._has_pulsed = True
+        if alerts:
+            await put_near(self._timetable, alerts, now)
         if outage is not None:
             seconds = (outage.ended_at - outage.started_at) / 1000
             log.warning("pings_were_not_taken", seconds=seconds, hint="No monitor is blamed for this time.")
@@ -202,7 +206,7 @@ def _record(connection: Connection, arrivals: list[Arrival], now: Instant) -> _W
     deadlines = {one.id: one.watch.deadline_at for one in held.values()}
     outages = _outages(connection, arrivals, held, now)
     written = _Written()
-    rows, flips, touched = [], [], {}
+    rows, flips, touched, outputs = [], [], {}, {}
     for arrival in arrivals:
         one = held.get(arrival.monitor_id)
         if one is None:
@@ -213,7 +217,9 @@ def _record(connection: Connection, arrivals: list[Arrival], now: Instant) -> _W
             continue
         ping = arrival.ping
         brought, duration = receive(one.expectation, one.watch, ping, now=now, outages=outages)
-        flips += [monitor_rows.flip_row(one, flip, now) for flip in brought]
+        if brought:
+            flips += [monitor_rows.flip_row(one, flip, now) for flip in brought]
+            outputs[one.id] = _text(arrival)
         one.pings += 1
         touched[one.id] = one
         rows.append(_row(arrival, one.number_and_team, duration))
@@ -224,6 +230,7 @@ def _record(connection: Connection, arrivals: list[Arrival], now: Instant) -> _W
         monitor_rows.insert_pings(connection, rows)
     if flips:
         monitor_rows.insert_flips(connection, flips)
+        written.due |= tell_flips(connection, flips, now, outputs)
     for one in touched.values():
         deadline, before = one.watch.deadline_at, deadlines[one.id]
         if deadline is not None and (before is None or deadline < before):
@@ -248,7 +255,6 @@ def _outages(
 def _row(arrival: Arrival, number_and_team: tuple[str, int, str], duration: int | None) -> list[object]:
     ping = arrival.ping
     monitor_id, number, team_id = number_and_team
-    body = arrival.body.decode("utf-8", "replace").replace("\0", "\ufffd") if arrival.body else None
     kind = ping.kind
     return [
         monitor_id,
@@ -262,9 +268,13 @@ def _row(arrival: Arrival, number_and_team: tuple[str, int, str], duration: int 
         arrival.method,
         arrival.source,
         arrival.user_agent,
-        body,
+        _text(arrival),
         arrival.body_bytes,
     ]
+
+
+def _text(arrival: Arrival) -> str | None:
+    return arrival.body.decode("utf-8", "replace").replace("\0", "\ufffd") if arrival.body else None
 
 
 def kind_of(word: str) -> tuple[PingKind, int | None] | None:

@@ -6,7 +6,20 @@ from typing import Any
 
 from fastapi import Depends, FastAPI
 
-from zerocron.api import jobs, keys, monitors, operation, problems, reference, runs, schedules, secrets, signing
+from zerocron.api import (
+    alerts,
+    channels,
+    jobs,
+    keys,
+    monitors,
+    operation,
+    problems,
+    reference,
+    runs,
+    schedules,
+    secrets,
+    signing,
+)
 from zerocron.api.gate import Gate
 from zerocron.api.openapi import document
 from zerocron.api.services import Services
@@ -38,7 +51,7 @@ def create_application(services: Services, *, only_operation: bool = False) -> F
     app.add_middleware(Gate, services=services, only_operation=only_operation)
     app.include_router(operation.router)
     if not only_operation:
-        for module in (jobs, runs, monitors, schedules, secrets, signing, keys):
+        for module in (jobs, runs, monitors, channels, alerts, schedules, secrets, signing, keys):
             app.include_router(module.router, dependencies=[Depends(only_what_is_known)])
         app.include_router(reference.router)
     return app

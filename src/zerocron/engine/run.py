@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
 
+from zerocron.channels.contract import Kind, Ways
 from zerocron.clock import Clock
 from zerocron.core.model import Definition, Run
 from zerocron.core.retry import RetryBudget
@@ -22,6 +23,7 @@ from zerocron.core.sealing import Keyring
 from zerocron.engine.executor import Executor, Send
 from zerocron.engine.finisher import Finisher
 from zerocron.engine.heartbeat import Heartbeat
+from zerocron.engine.notifier import Notifier
 from zerocron.engine.retention import Retention
 from zerocron.engine.scheduler import Scheduler
 from zerocron.engine.sessions import Session
@@ -142,6 +144,9 @@ class Engine:
         bounds: Bounds,
         keyring: Keyring | None = None,
         allow_insecure_tls: bool = False,
+        kinds: Mapping[str, Kind] | None = None,
+        ways: Ways | None = None,
+        base_url: str = "",
         stop_point: StopPoint = lambda _name: None,
     ) -> None:
         self.session = session
@@ -169,6 +174,16 @@ class Engine:
             allow_insecure_tls=allow_insecure_tls,
         )
         self.heartbeat = Heartbeat(ledger=ledger, timetable=timetable, clock=clock)
+        self.notifier = Notifier(
+            ledger=ledger,
+            timetable=timetable,
+            clock=clock,
+            metrics=metrics,
+            kinds=kinds or {},
+            ways=ways or Ways(send, clock.now),
+            keyring=keyring or Keyring(),
+            base_url=base_url,
+        )
         self.sweep = Sweep(
             ledger=ledger,
             timetable=timetable,
@@ -176,6 +191,7 @@ class Engine:
             session=self.session,
             executor=self.executor,
             heartbeat=self.heartbeat,
+            notifier=self.notifier,
             metrics=metrics,
         )
         self.scheduler = Scheduler(
@@ -185,6 +201,7 @@ class Engine:
             session=self.session,
             executor=self.executor,
             heartbeat=self.heartbeat,
+            notifier=self.notifier,
             metrics=metrics,
             stop_point=stop_point,
             early_ms=bounds.early_ms,
@@ -242,6 +259,7 @@ class Engine:
         await self.unsealer.close()
         for loop in self._keeping:
             await loop.stop()
+        await self.notifier.stop()
         with contextlib.suppress(Exception):
             await self.unsealer.save_use()
         with contextlib.suppress(Exception):

@@ -18,13 +18,15 @@ from zerocron.core.model import Due, Instant
 from zerocron.core.monitor import JUDGED_AFTER_MS
 from zerocron.engine.executor import Executor
 from zerocron.engine.heartbeat import Heartbeat
+from zerocron.engine.notifier import Notifier
 from zerocron.engine.sessions import Session
 from zerocron.metrics import Metrics
+from zerocron.storage.ledger import alerts as alert_rows
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger.database import Ledger
-from zerocron.storage.timetable.contract import Timetable, job_member, monitor_member, run_member
+from zerocron.storage.timetable.contract import Timetable, alert_member, job_member, monitor_member, run_member
 from zerocron.storage.timetable.horizon import HORIZON_MS
 
 log = structlog.get_logger(__name__)
@@ -51,6 +53,7 @@ class Sweep:
         session: Session,
         executor: Executor,
         heartbeat: Heartbeat,
+        notifier: Notifier,
         metrics: Metrics,
     ) -> None:
         self._ledger = ledger
@@ -59,6 +62,7 @@ class Sweep:
         self._session = session
         self._executor = executor
         self._heartbeat = heartbeat
+        self._notifier = notifier
         self._metrics = metrics
         self._loaded_at: Instant | None = None
         self._loaded_until: Instant | None = None
@@ -74,6 +78,7 @@ class Sweep:
             self._settled_at = now
         await self._measure_overdue(now)
         await self._heartbeat.tick()
+        await self._notifier.tick()
         try:
             await self._repair(now)
         except TimetableAway:
@@ -144,6 +149,7 @@ class Sweep:
             await self._timetable.restore(_job_members(page), now=now)
             after = (page[-1].at, page[-1].id)
         await self._load_monitors((start, ""), until, now)
+        await self._load_alerts((start, ""), until, now)
         runs = await self._ledger.read(lambda connection: run_rows.due(connection, until=until, limit=OVERDUE_MAX))
         await self._timetable.restore(_run_members(runs), now=now)
         self._loaded_at, self._loaded_until = now, until
@@ -156,6 +162,15 @@ class Sweep:
                 return
             members = {monitor_member(one.team_id, one.id): one.at + JUDGED_AFTER_MS for one in page}
             await self._timetable.restore(members, now=now)
+            after = (page[-1].at, page[-1].id)
+
+    async def _load_alerts(self, after: tuple[Instant, str], until: Instant, now: Instant) -> None:
+        """The alerts that are to be sent, or tried again."""
+        while True:
+            page = await self._ledger.read(partial(alert_rows.due_page, after=after, until=until, limit=PAGE))
+            if not page:
+                return
+            await self._timetable.restore({alert_member(one.team_id, one.id): one.at for one in page}, now=now)
             after = (page[-1].at, page[-1].id)
 
     async def _load_page(self, after: tuple[Instant, str], until: Instant) -> list[Due]:
