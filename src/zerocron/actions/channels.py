@@ -19,7 +19,7 @@ from zerocron.actions.secrets import Secrets
 from zerocron.channels.contract import Delivery, Envelope, Kind, Ways
 from zerocron.channels.sending import deliver
 from zerocron.clock import Clock
-from zerocron.core.alerting import Notify
+from zerocron.core.alerting import GAP_MS, Notify
 from zerocron.core.errors import Conflict, Invalid, NotFound
 from zerocron.core.ids import new_id
 from zerocron.core.model import Instant, is_uuid
@@ -156,6 +156,7 @@ class Channels:
                     data_key_id=key.id,
                     sealed=channel_rows.seal(key, channel_id, given),
                 )
+                changed = _mended(connection, changed, now)
             if changed == channel:
                 return channel
             changed = dataclasses.replace(changed, updated_at=now)
@@ -178,7 +179,8 @@ class Channels:
             channel = _existing(connection, team_id, channel_id)
             if channel.status == ChannelStatus.ACTIVE:
                 return channel
-            resumed = dataclasses.replace(channel, status=ChannelStatus.ACTIVE, reason=None, failures=0, updated_at=now)
+            resumed = dataclasses.replace(channel, status=ChannelStatus.ACTIVE, reason=None, updated_at=now)
+            resumed = _mended(connection, resumed, now)
             channel_rows.save(connection, resumed)
             return resumed
 
@@ -297,6 +299,13 @@ def _existing(connection: Connection, team_id: str, channel_id: str, *, lock: bo
     if channel is None:
         raise NotFound("There is no such channel.")
     return channel
+
+
+def _mended(connection: Connection, channel: ChannelRow, now: Instant) -> ChannelRow:
+    """A channel that is held, to be tried soon: what it did before its owner saw to it says nothing any more."""
+    soon = min(channel.next_send_at, now + GAP_MS)
+    alert_rows.bring_forward(connection, channel.id, soon)
+    return dataclasses.replace(channel, failures=0, next_send_at=soon)
 
 
 def _destination(kind: Kind, config: Mapping[str, object]) -> str:

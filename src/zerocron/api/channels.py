@@ -47,12 +47,12 @@ def _bounded(given: dict[str, Any]) -> dict[str, Any]:
 
 Config = Annotated[
     dict[str, Any],
-    AfterValidator(_bounded),
     Field(
         max_length=50,
         description="What the kind asks for; `GET /v1/channel-kinds` says what that is. It is sealed, and never shown.",
         examples=[{"url": "https://example.com/hooks/alerts"}],
     ),
+    AfterValidator(_bounded),
 ]
 
 

@@ -33,6 +33,9 @@ EVENTS: Mapping[Subject, tuple[str, ...]] = {"job": JOB_EVENTS, "monitor": MONIT
 JOB_ON = ("failed", "recovered", "disabled", "missed")
 MONITOR_ON = ("down", "up")
 
+GAP_MS = 60_000
+"""From one message of a channel to the next, in the whole cluster."""
+
 CHANNELS_NAMED_MAX = 20
 RUNS_MAX = 100
 """The most runs that are looked back at."""

@@ -20,6 +20,7 @@ from sqlalchemy import Connection
 from zerocron.channels.contract import Accepted, Again, Delivery, Envelope, Kind, Refused, Ways
 from zerocron.channels.sending import deliver
 from zerocron.clock import Clock
+from zerocron.core.alerting import GAP_MS
 from zerocron.core.errors import Unavailable
 from zerocron.core.model import Due, Instant, RetryPolicy
 from zerocron.core.notice import Notice
@@ -41,9 +42,6 @@ log = structlog.get_logger(__name__)
 
 PLACES = 20
 """Messages that a node sends at a time."""
-
-GAP_MS = 60_000
-"""From one message of a channel to the next, in the whole cluster."""
 
 LEASE_MS = 60_000
 """An alert whose sender is not heard of is due again after this: longer than an attempt takes."""

@@ -168,6 +168,15 @@ def postpone(connection: Connection, channel_id: str, until: Instant) -> None:
     )
 
 
+def bring_forward(connection: Connection, channel_id: str, to: Instant) -> None:
+    """Let what waits for a channel that is held be due at the instant, if it would be later."""
+    connection.execute(
+        update(alerts)
+        .where(alerts.c.channel_id == channel_id, alerts.c.next_attempt_at > to)
+        .values(next_attempt_at=to)
+    )
+
+
 def accept(connection: Connection, alert_id: str, now: Instant, detail: str) -> bool:
     """A pending alert was taken by its channel, whoever sent it; False when that was known, or it was dead."""
     return _finish(connection, alert_id, now, {"status": AlertStatus.SENT, "detail": line(detail) or None})
