@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from tests.api.support import Client, client_of
-from tests.support.channels import FakeKind
+from tests.support.channels import FakeHook, FakeKind
 from tests.support.target import Target
 
 from zerocron.app import Node, run_node
@@ -40,7 +40,7 @@ def fake() -> FakeKind:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def node(settings: Settings, fake: FakeKind) -> AsyncIterator[Node]:
-    async with run_node(settings, kinds={"fake": fake}) as it:
+    async with run_node(settings, kinds={"fake": fake, "webhook": FakeHook()}) as it:
         yield it
 
 

@@ -47,7 +47,7 @@ async def test_pages(api: Client) -> None:
 
 
 async def test_the_kinds_say_what_they_ask_for(api: Client) -> None:
-    (kind,) = (await api.get("/v1/channel-kinds"))["items"]
+    kind, _ = (await api.get("/v1/channel-kinds"))["items"]
     assert (kind["kind"], kind["label"]) == ("fake", "Fake")
     assert [(one["name"], one["required"], one["secret"]) for one in kind["fields"]] == [
         ("place", True, False),
@@ -76,7 +76,7 @@ async def test_an_edit(api: Client, place: str) -> None:
 @pytest.mark.parametrize(
     ("change", "field", "words"),
     [
-        ({"kind": "pigeon"}, "kind", "There is no kind of channel 'pigeon' on this server. There are: fake."),
+        ({"kind": "pigeon"}, "kind", "There is no kind of channel 'pigeon' on this server. There are: fake, webhook."),
         ({"config": {}}, "config.place", "Say where messages go."),
         ({"config": {"place": "x", "colour": "red"}}, "config.colour", "There is no such field"),
         ({"config": {"place": "x" * 20_000}}, "config", "at most 16,384 bytes"),

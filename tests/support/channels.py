@@ -54,6 +54,19 @@ class FakeKind:
         ]
 
 
+class FakeHook(FakeKind):
+    """The kind `webhook`, so that the examples of the documents work: it takes a URL and calls nobody."""
+
+    name: str = "webhook"
+    label: str = "Webhook"
+    fields: tuple[ConfigField, ...] = (
+        ConfigField("url", "Where to POST.", example="https://example.com/hooks/alerts"),
+    )
+
+    def check(self, config: Mapping[str, object]) -> dict[str, object]:
+        return super().check({"place": config.get("url")})
+
+
 def fakes() -> tuple[FakeKind, dict[str, Kind]]:
     """The kind, and a registry of it."""
     kind = FakeKind()
