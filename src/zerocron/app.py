@@ -41,6 +41,7 @@ from zerocron.api.application import create_application
 from zerocron.api.services import Services
 from zerocron.channels.contract import Kind, Ways
 from zerocron.channels.registry import KINDS
+from zerocron.channels.sending import Outlets
 from zerocron.clock import Clock, LedgerClock, SystemClock
 from zerocron.core.addresses import OwnEndpoint, parse_allow
 from zerocron.core.errors import Unauthorized, Unavailable
@@ -122,11 +123,10 @@ async def run_node(
         if resume_from_now:
             await resume.from_now(ledger, clock, exclusive=isinstance(ledger, SqliteLedger))
         outbound = await _open_door(settings, stack)
-        ways = Ways(outbound.send, clock.now)
-        base_url = settings.base_url.rstrip("/")
+        outlets = Outlets(kinds, Ways(outbound.send, clock.now), settings.base_url.rstrip("/"))
         engine = None
         if settings.role != "api":
-            engine = _make_engine(settings, ground, outbound, kinds, ways, stop_point)
+            engine = _make_engine(settings, ground, outbound, outlets, stop_point)
         jobs = Jobs(
             ledger=ledger,
             timetable=ground.timetable,
@@ -135,7 +135,7 @@ async def run_node(
         )
         keys = Keys(ledger=ledger, clock=clock)
         secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
-        channels = Channels(ledger=ledger, clock=clock, secrets=secrets, kinds=kinds, ways=ways, base_url=base_url)
+        channels = Channels(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
         monitors, pings = await _make_monitors(settings, ground, stack)
         if settings.role != "engine":
             await _keep_local_key(keys, settings.local_key_path)
@@ -154,7 +154,7 @@ async def run_node(
                 monitors=monitors,
                 channels=channels,
                 pings=pings,
-                base_url=base_url,
+                base_url=outlets.base_url,
             ),
             only_operation=settings.role == "engine",
         )
@@ -248,8 +248,7 @@ def _make_engine(
     settings: Settings,
     ground: Ground,
     outbound: Outbound,
-    kinds: Mapping[str, Kind],
-    ways: Ways,
+    outlets: Outlets,
     stop_point: StopPoint,
 ) -> Engine:
     session = Session(
@@ -272,9 +271,7 @@ def _make_engine(
         send=outbound.send,
         keyring=ground.keyring,
         allow_insecure_tls=settings.allow_insecure_tls,
-        kinds=kinds,
-        ways=ways,
-        base_url=settings.base_url.rstrip("/"),
+        outlets=outlets,
         bounds=Bounds(
             in_flight_max=settings.in_flight_max,
             team_in_flight_max=settings.team_in_flight_max,

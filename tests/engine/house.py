@@ -22,7 +22,8 @@ from tests.storage.samples import NOON, sqlite_ledger
 from tests.support.clock import ManualClock
 
 from zerocron.actions.jobs import Jobs, JobSpec
-from zerocron.channels.contract import Kind
+from zerocron.channels.contract import Kind, Ways
+from zerocron.channels.sending import Outlets
 from zerocron.core.errors import Unavailable, Unclear
 from zerocron.core.exchange import Failure, Outcome, Request, Response, Timings
 from zerocron.core.model import DEFAULT_TEAM_ID, Execution, Instant, Job, Run
@@ -211,7 +212,7 @@ class House:
                 version="0",
             ),
             send=self.target.send,
-            kinds=self._kinds,
+            outlets=Outlets(self._kinds or {}, Ways(self.target.send, self.clock.now)),
             keyring=self._keyring,
             bounds=Bounds(
                 in_flight_max=self._capacity,

@@ -16,6 +16,7 @@ from tests.support.channels import FakeKind
 from zerocron.actions.channels import Channels, ChannelSpec
 from zerocron.actions.secrets import Secrets
 from zerocron.channels.contract import Accepted, Again, Delivery, Envelope, Refused, Ways
+from zerocron.channels.sending import Outlets
 from zerocron.core.alerting import JOB_DEFAULT, Notify
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.core.sealing import Keyring, new_master_key, read_master_keys
@@ -38,7 +39,7 @@ class Post:
         ways = Ways(house.target.send, house.clock.now)
         secrets = Secrets(ledger=house.ledger, clock=house.clock, keyring=keyring)
         self.channels = Channels(
-            ledger=house.ledger, clock=house.clock, secrets=secrets, kinds={"fake": kind}, ways=ways
+            ledger=house.ledger, clock=house.clock, secrets=secrets, outlets=Outlets({"fake": kind}, ways)
         )
 
     async def channel(self, place: str = "drawer") -> ChannelRow:
@@ -75,9 +76,8 @@ class Post:
             timetable=house.timetable,
             clock=house.clock,
             metrics=house.metrics,
-            kinds={"fake": self.kind},
-            ways=Ways(house.target.send, house.clock.now),
             keyring=self.keyring,
+            outlets=Outlets({"fake": self.kind}, Ways(house.target.send, house.clock.now)),
         )
 
     def count(self, status: str) -> float | None:

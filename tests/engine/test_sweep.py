@@ -14,6 +14,7 @@ from tests.storage.samples import HOUR, MINUTE, NOON, a_job, a_run, a_trigger
 from tests.support.clock import ManualClock
 
 from zerocron.channels.contract import Ways
+from zerocron.channels.sending import Outlets
 from zerocron.core.errors import TimetableAway, Unavailable
 from zerocron.core.exchange import Outcome, Request
 from zerocron.core.model import Definition, Job, JobState, Run
@@ -53,9 +54,8 @@ class Bench:
                 timetable=self.timetable,
                 clock=self.clock,
                 metrics=self.metrics,
-                kinds={},
-                ways=Ways(_send, self.clock.now),
                 keyring=Keyring(),
+                outlets=Outlets({}, Ways(_send, self.clock.now)),
             ),
             **shared,
         )

@@ -16,8 +16,8 @@ from sqlalchemy import Connection
 
 from zerocron.actions.idempotency import Once, make, still_there
 from zerocron.actions.secrets import Secrets
-from zerocron.channels.contract import Delivery, Envelope, Kind, Ways
-from zerocron.channels.sending import deliver
+from zerocron.channels.contract import Delivery, Envelope, Kind
+from zerocron.channels.sending import Outlets, deliver
 from zerocron.clock import Clock
 from zerocron.core.alerting import GAP_MS, Notify
 from zerocron.core.errors import Conflict, Invalid, NotFound
@@ -60,16 +60,13 @@ class Channels:
         ledger: Ledger,
         clock: Clock,
         secrets: Secrets,
-        kinds: Mapping[str, Kind],
-        ways: Ways,
-        base_url: str = "",
+        outlets: Outlets,
     ) -> None:
-        self.kinds = kinds
+        self.kinds = outlets.kinds
         self._ledger = ledger
         self._clock = clock
         self._secrets = secrets
-        self._ways = ways
-        self._base_url = base_url
+        self._outlets = outlets
 
     async def create(
         self, team_id: str, spec: ChannelSpec, by: str, idempotency_key: str | None = None
@@ -220,8 +217,8 @@ class Channels:
             subject_name=channel.name,
             reason="Somebody asked for this test. Alerts will look like it.",
         )
-        envelope = Envelope(alert_id=test_id, notices=(notice,), base_url=self._base_url)
-        return await deliver(kind, config, envelope, self._ways, self._clock)
+        envelope = Envelope(alert_id=test_id, notices=(notice,), base_url=self._outlets.base_url)
+        return await deliver(kind, config, envelope, self._outlets.ways, self._clock)
 
     async def alerts(
         self,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import structlog
 
@@ -14,6 +15,15 @@ from zerocron.channels.contract import SEND_TIMEOUT_SECONDS, Again, Delivery, En
 from zerocron.clock import Clock
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlets:
+    """What messages are sent with. `base_url` is where people reach this server, empty where that is not known."""
+
+    kinds: Mapping[str, Kind]
+    ways: Ways
+    base_url: str = ""
 
 
 async def deliver(kind: Kind, config: Mapping[str, object], envelope: Envelope, ways: Ways, clock: Clock) -> Delivery:

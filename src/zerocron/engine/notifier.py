@@ -11,14 +11,14 @@ forget a message before it is accepted, refused for good, or a day old.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import structlog
 from sqlalchemy import Connection
 
-from zerocron.channels.contract import Accepted, Again, Delivery, Envelope, Kind, Refused, Ways
-from zerocron.channels.sending import deliver
+from zerocron.channels.contract import Accepted, Again, Delivery, Envelope, Refused
+from zerocron.channels.sending import Outlets, deliver
 from zerocron.clock import Clock
 from zerocron.core.alerting import GAP_MS
 from zerocron.core.errors import Unavailable
@@ -112,19 +112,15 @@ class Notifier:
         timetable: Timetable,
         clock: Clock,
         metrics: Metrics,
-        kinds: Mapping[str, Kind],
-        ways: Ways,
         keyring: Keyring,
-        base_url: str = "",
+        outlets: Outlets,
     ) -> None:
         self._ledger = ledger
         self._timetable = timetable
         self._clock = clock
         self._metrics = metrics
-        self._kinds = kinds
-        self._ways = ways
         self._keyring = keyring
-        self._base_url = base_url
+        self._outlets = outlets
         self._sending: set[asyncio.Task[None]] = set()
         self._is_stopping = False
 
@@ -195,7 +191,7 @@ class Notifier:
 
     async def _deliver(self, message: Message) -> Delivery:
         channel = message.channel
-        kind = self._kinds.get(channel.kind)
+        kind = self._outlets.kinds.get(channel.kind)
         if kind is None:
             return Again(f"This server knows no channels of the kind {channel.kind!r}.")
         try:
@@ -208,11 +204,11 @@ class Notifier:
         envelope = Envelope(
             alert_id=message.alert.id,
             notices=message.notices,
-            base_url=self._base_url,
+            base_url=self._outlets.base_url,
             attempt=message.tries,
             more=message.count - len(message.notices),
         )
-        return await deliver(kind, config, envelope, self._ways, self._clock)
+        return await deliver(kind, config, envelope, self._outlets.ways, self._clock)
 
     async def _record(self, message: Message, delivery: Delivery) -> None:
         """Write down what came of it, for as long as the lease lasts if need be: what was accepted is not sent again

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
 
-from zerocron.channels.contract import Kind, Ways
+from zerocron.channels.contract import Ways
+from zerocron.channels.sending import Outlets
 from zerocron.clock import Clock
 from zerocron.core.model import Definition, Run
 from zerocron.core.retry import RetryBudget
@@ -144,12 +145,11 @@ class Engine:
         bounds: Bounds,
         keyring: Keyring | None = None,
         allow_insecure_tls: bool = False,
-        kinds: Mapping[str, Kind] | None = None,
-        ways: Ways | None = None,
-        base_url: str = "",
+        outlets: Outlets | None = None,
         stop_point: StopPoint = lambda _name: None,
     ) -> None:
-        self.session = session
+        self.session, self._ledger, self._metrics = session, ledger, metrics
+        keyring = keyring or Keyring()
         self._finisher = Finisher(
             ledger=ledger,
             timetable=timetable,
@@ -158,7 +158,7 @@ class Engine:
             stop_point=stop_point,
             budget=RetryBudget(bounds.retry_percent_max),
         )
-        self.unsealer = Unsealer(ledger=ledger, clock=clock, keyring=keyring or Keyring())
+        self.unsealer = Unsealer(ledger=ledger, clock=clock, keyring=keyring)
         self.executor = Executor(
             load=self._load_definition,
             send=send,
@@ -170,7 +170,7 @@ class Engine:
             host_max=bounds.host_in_flight_max,
             permit=self.session.permits,
             secrets=self.unsealer.secrets,
-            signing_keys=Signer(ledger=ledger, clock=clock, keyring=keyring or Keyring()).keys,
+            signing_keys=Signer(ledger=ledger, clock=clock, keyring=keyring).keys,
             allow_insecure_tls=allow_insecure_tls,
         )
         self.heartbeat = Heartbeat(ledger=ledger, timetable=timetable, clock=clock)
@@ -179,13 +179,15 @@ class Engine:
             timetable=timetable,
             clock=clock,
             metrics=metrics,
-            kinds=kinds or {},
-            ways=ways or Ways(send, clock.now),
-            keyring=keyring or Keyring(),
-            base_url=base_url,
+            keyring=keyring,
+            outlets=outlets or Outlets({}, Ways(send, clock.now)),
         )
+        self._make_loops(timetable, clock, bounds, stop_point)
+
+    def _make_loops(self, timetable: Timetable, clock: Clock, bounds: Bounds, stop_point: StopPoint) -> None:
+        metrics = self._metrics
         self.sweep = Sweep(
-            ledger=ledger,
+            ledger=self._ledger,
             timetable=timetable,
             clock=clock,
             session=self.session,
@@ -195,7 +197,7 @@ class Engine:
             metrics=metrics,
         )
         self.scheduler = Scheduler(
-            ledger=ledger,
+            ledger=self._ledger,
             timetable=timetable,
             clock=clock,
             session=self.session,
@@ -208,14 +210,13 @@ class Engine:
             index_is_sound=lambda: self.sweep.index_is_sound,
         )
         self.retention = Retention(
-            ledger=ledger, clock=clock, days=bounds.history_days, runs_per_job=bounds.history_runs_per_job
+            ledger=self._ledger, clock=clock, days=bounds.history_days, runs_per_job=bounds.history_runs_per_job
         )
         self._claiming = Loop(
             "scheduler", self.scheduler.tick, clock=clock, metrics=metrics, pause=self.scheduler.pause
         )
         keeping: dict[str, Part] = {"sweep": self.sweep, "session": self.session, "retention": self.retention}
         self._keeping = [Loop(name, part.tick, clock=clock, metrics=metrics) for name, part in keeping.items()]
-        self._ledger, self._metrics = ledger, metrics
         self._running = False
 
     @property
