@@ -62,6 +62,9 @@ from zerocron.storage.timetable.contract import alert_member
 OUTAGE_TOLD_MS = 60_000
 """A shorter outage of the ping path is recorded and told to nobody: a server that is restarted has one."""
 
+AFFECTED_LOOKED_AT_MAX = 2_000
+"""So many monitors with a calendar are asked whether an outage touched them; those that are due first."""
+
 LATE_LOOK_MS = 30_000
 """A monitor that is late, and whose lateness is told, is looked at again so much later."""
 
@@ -349,18 +352,9 @@ def _save_monitors(
 
 
 def tell_of_outage(connection: Connection, outage: Outage, now: Instant) -> dict[str, Instant]:
-    """Tell each team that has monitors whose deadline fell into an outage that is over, once."""
+    """Tell each team with a monitor whose ping was expected in an outage that is over, once."""
     if outage.ended_at - outage.started_at < OUTAGE_TOLD_MS:
         return {}
-    query = (
-        select(monitors.c.team_id)
-        .where(
-            monitors.c.deadline_at <= outage.ended_at,
-            monitors.c.status == MonitorStatus.ACTIVE,
-            monitors.c.health != Health.NEW,
-        )
-        .distinct()
-    )
     minutes = (outage.ended_at - outage.started_at) / 60_000
     events = [
         _Telling(
@@ -377,9 +371,30 @@ def tell_of_outage(connection: Connection, outage: Outage, now: Instant) -> dict
             ),
             None,
         )
-        for (team_id,) in fetch(connection, query, {})
+        for team_id in _affected_teams(connection, outage)
     ]
     return _write(connection, events, now, lambda _ids: {})[0]
+
+
+def _affected_teams(connection: Connection, outage: Outage) -> list[str]:
+    """Teams with a monitor that is up, and whose next ping was expected before the outage ended."""
+    is_up = (monitors.c.status == MonitorStatus.ACTIVE, monitors.c.health == Health.UP, monitors.c.anchor.is_not(None))
+    of_period = select(monitors.c.team_id).where(
+        *is_up, monitors.c.anchor + monitors.c.schedule_every_ms <= outage.ended_at
+    )
+    teams = {row[0] for row in fetch(connection, of_period.distinct(), {})}
+    others = (
+        select(monitors.c.team_id, monitors.c.anchor, *schedule_columns(monitors))
+        .where(*is_up, monitors.c.schedule_every_ms.is_(None), monitors.c.team_id.not_in(teams))
+        .order_by(monitors.c.deadline_at)
+        .limit(AFFECTED_LOOKED_AT_MAX)
+    )
+    for team_id, anchor, *schedule in fetch(connection, others, {}):
+        if team_id not in teams:
+            expected = Schedule(*schedule).next_after(anchor)
+            if expected is not None and expected <= outage.ended_at:
+                teams.add(team_id)
+    return sorted(teams)
 
 
 def tell_of_channel(connection: Connection, channel: ChannelRow, reason: str, now: Instant) -> dict[str, Instant]:
