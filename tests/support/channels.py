@@ -1,4 +1,5 @@
-"""A kind of channel that sends nothing: it remembers every message, and answers as it is told.
+"""A kind of channel that sends nothing: it remembers every message, and answers as it is told. Where its place is a
+file, it writes down there what each event was.
 
 As a program (`python -m tests.support.channels serve ...`) it is the command line on a server that has this one kind.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 
 from zerocron.channels.contract import Accepted, ConfigField, Delivery, Envelope, Kind, Ways
 from zerocron.core.errors import Invalid
@@ -41,7 +43,10 @@ class FakeKind:
         return f"the {config['place']}"
 
     async def deliver(self, config: Mapping[str, object], envelope: Envelope, ways: Ways) -> Delivery:
-        self.sent.append((str(config["place"]), envelope))
+        place = str(config["place"])
+        self.sent.append((place, envelope))
+        if place.startswith("/"):
+            _write_down(Path(place), envelope)
         if not self.replies:
             return Accepted("put there")
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
@@ -52,6 +57,11 @@ class FakeKind:
         return [
             str(notice.kind) for where, envelope in self.sent if place in (None, where) for notice in envelope.notices
         ]
+
+
+def _write_down(file: Path, envelope: Envelope) -> None:
+    with file.open("a") as letters:
+        letters.writelines(f"{notice.kind}\n" for notice in envelope.notices)
 
 
 class FakeHook(FakeKind):
