@@ -139,6 +139,8 @@ class History:
     index: dict[str, float] | None = None
     """What the timetable held at the end, member -> instant; None when it was not read."""
 
+    alerts: list[Row] = field(default_factory=list)
+
     @cached_property
     def run_of(self) -> dict[str, Row]:
         return {run["id"]: run for run in self.runs}
@@ -239,7 +241,7 @@ def uncovered(since: int, until: int, windows: list[Window]) -> int:
     return max(0, until - since) - covered
 
 
-TABLES = ("jobs", "job_versions", "runs", "executions", "sessions")
+TABLES = ("jobs", "job_versions", "runs", "executions", "sessions", "alerts")
 
 
 def load(
@@ -274,6 +276,7 @@ def load(
         read_time=max(ends) if ends else newest,
         validity_ms=validity_ms,
         index=index,
+        alerts=tables["alerts"],
     )
 
 
