@@ -157,6 +157,14 @@ async def test_whoever_pauses_a_monitor_knows(tower: Watchtower) -> None:
     assert tower.told() == ["down"]
 
 
+async def test_a_deleted_monitor_is_looked_at_no_more(tower: Watchtower) -> None:
+    seen = await tower.monitor("every 5 minutes", 60, notify=Notify(MONITOR_DEFAULT.on, remind_every=300))
+    await tower.ping(seen)
+    await tower.live(6 * 60 + 5)
+    await tower.monitors.delete(DEFAULT_TEAM_ID, seen.monitor.id)
+    assert await tower.house.sql("SELECT alert_at FROM monitors") == [(None,)]
+
+
 @pytest.mark.parametrize("schedule", ["every 5 minutes", "3 * * * *"])
 async def test_an_outage_of_ours_is_one_note_to_who_was_affected(tower: Watchtower, schedule: str) -> None:
     seen = await tower.monitor(schedule, 60)

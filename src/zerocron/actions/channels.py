@@ -80,7 +80,9 @@ class Channels:
         self._secrets.need_keys()
         now = self._clock.now()
         channel_id = new_id(now)
-        once = Once.of(team_id, "channels.create", idempotency_key, [spec.name, spec.kind, config])
+        hidden = {field.name for field in kind.fields if field.secret}
+        shown = {name: value for name, value in spec.config.items() if name not in hidden}  # a digest tells of a secret
+        once = Once.of(team_id, "channels.create", idempotency_key, [spec.name, spec.kind, shown])
 
         def transaction(connection: Connection) -> tuple[ChannelRow, bool]:
             earlier = once.claim(connection, channel_id, now)
