@@ -18,7 +18,7 @@ from zerocron.channels.contract import Accepted, Again, Delivery, Refused
 from zerocron.core.alerting import GAP_MS
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.notice import EventKind, Notice
-from zerocron.engine.notifier import EXPIRY_MS, LEASE_MS, SHOWN_MAX, Message, Taken, record, take
+from zerocron.engine.notifier import EXPIRY_MS, SHOWN_MAX, Message, Taken, record, take
 from zerocron.storage.ledger import alerts as alert_rows
 from zerocron.storage.ledger import channels as channel_rows
 from zerocron.storage.ledger.alerts import AlertRow, New
@@ -157,12 +157,12 @@ async def test_what_was_taken_is_not_taken_again_until_its_lease_is_over(box: Bo
     (alert_id,) = await box.tell(channel)
     (first,) = (await box.take(NOON + 10)).messages
     assert (await box.take(NOON + 20)).messages == []
-    assert (await box.take(NOON + LEASE_MS)).messages == []
-    (again,) = (await box.take(NOON + 10 + LEASE_MS)).messages
+    assert (await box.take(NOON + GAP_MS)).messages == []
+    (again,) = (await box.take(NOON + 10 + GAP_MS)).messages
     assert (again.alert.id, again.notices, again.tries) == (alert_id, first.notices, 2)
-    assert await box.record(first, Again("too late"), NOON + LEASE_MS + 50) is None, "somebody else has tried since"
-    assert await box.record(first, Accepted(), NOON + LEASE_MS + 60) == "sent", "what was accepted was accepted"
-    assert await box.record(again, Accepted(), NOON + LEASE_MS + 70) is None
+    assert await box.record(first, Again("too late"), NOON + GAP_MS + 50) is None, "somebody else has tried since"
+    assert await box.record(first, Accepted(), NOON + GAP_MS + 60) == "sent", "what was accepted was accepted"
+    assert await box.record(again, Accepted(), NOON + GAP_MS + 70) is None
 
 
 async def test_a_message_that_was_tried_keeps_what_it_holds(box: Box) -> None:

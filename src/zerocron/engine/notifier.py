@@ -43,9 +43,6 @@ log = structlog.get_logger(__name__)
 PLACES = 20
 """Messages that a node sends at a time."""
 
-LEASE_MS = 60_000
-"""An alert whose sender is not heard of is due again after this: longer than an attempt takes."""
-
 EXPIRY_MS = 86_400_000
 TOGETHER_MAX = 1_000
 """So many alerts travel in one message."""
@@ -275,10 +272,10 @@ def _choose(
         taken.put |= dict.fromkeys(mine, now + BUSY_MS)
         return
     first = waiting[0]
-    free_at = now + GAP_MS
-    alert_rows.begin(connection, first.id, tries=first.tries, again_at=now + LEASE_MS)
-    others = [one.id for one in waiting[1:] if one.tries == 0]
-    if first.tries == 0 and others:
+    free_at = now + GAP_MS  # longer than an attempt takes, so that it is the lease of this one, too
+    alert_rows.begin(connection, first.id, tries=first.tries, again_at=free_at)
+    others = [one.id for one in waiting[1:] if one.tries == 0]  # none when the first was tried: they come first
+    if others:
         taken.folded += alert_rows.fold(connection, others, first.id)
     channel_rows.note_sending(connection, channel.id, next_send_at=free_at)
     alert_rows.postpone(connection, channel.id, free_at)
