@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.engine.house import House, answered
+from tests.engine.test_timetable_away import Shaky
 from tests.storage.samples import HOUR, MINUTE
 from tests.support.channels import FakeKind
 
@@ -444,3 +445,15 @@ async def test_what_ended_is_kept_for_a_month(post: Post) -> None:
     await post.house.clock.advance(30)
     assert await post.alerts() == []
     assert await post.house.sql("SELECT id FROM channels") == []
+
+
+async def test_without_a_timetable_alerts_go_out_from_the_ledger(tmp_path: Path) -> None:
+    kind, keyring = FakeKind(), read_master_keys(new_master_key(), source="test")
+    shaky = Shaky()
+    async with House(tmp_path, kinds={"fake": kind}, keyring=keyring, timetable=shaky) as house:
+        post = Post(house, kind, keyring)
+        await post.channel()
+        shaky.is_away = True
+        await post.fails(seconds=62)
+        assert kind.kinds() == ["job.failed"]
+        assert await post.status() == ["sent"]
