@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from bench import cluster, idle, lateness, pings, schedules
+from bench import cluster, idle, lateness, pings, schedules, sustained
 
 BENCHES: dict[str, Callable[[], None]] = {
     "burst": lateness.burst,
@@ -20,6 +20,7 @@ BENCHES: dict[str, Callable[[], None]] = {
     "cluster-silence": pings.cluster_silence,
     "cluster-burst": cluster.burst,
     "cluster-steady": cluster.steady,
+    "cluster-sustained": sustained.sustained,
     "cluster-two-nodes": cluster.two_nodes,
     "cluster-fairness": cluster.fairness,
     "cluster-million": cluster.million,

@@ -11,6 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from docs.notifications_page import notifications_page
 from docs.schedules_page import schedules_page
 from zerocron.core.exchange import ERROR_KINDS, OWN_SHORTAGE_KINDS, PERMANENT_KINDS, TIMEOUT_KINDS
 from zerocron.core.model import REASON_TEXTS
@@ -135,6 +136,7 @@ def openapi_document() -> str:
 
 PAGES = {
     "schedules.md": schedules_page,
+    "notifications.md": notifications_page,
     "settings.md": settings_page,
     "outcomes.md": outcomes_page,
     "cli.md": cli_page,

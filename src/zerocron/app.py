@@ -17,7 +17,8 @@ import re
 import resource
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -123,7 +124,8 @@ async def run_node(
         if resume_from_now:
             await resume.from_now(ledger, clock, exclusive=isinstance(ledger, SqliteLedger))
         outbound = await _open_door(settings, stack)
-        outlets = Outlets(kinds, Ways(outbound.send, clock.now), settings.base_url.rstrip("/"))
+        ways = Ways(outbound.send, clock.now, mail=settings.mail, apprise_allowed=settings.apprise, dial=outbound.dial)
+        outlets = Outlets(kinds, ways, settings.base_url.rstrip("/"))
         engine = None
         if settings.role != "api":
             engine = _make_engine(settings, ground, outbound, outlets, stop_point)
@@ -218,8 +220,7 @@ async def _find_master_keys(settings: Settings, ledger: Ledger) -> Keyring:
         text = await asyncio.to_thread(_read_if_there, path)
         if text is None:
             await check_master_keys(ledger, Keyring(), hint)  # a key that was lost must not be replaced by another one
-            text = new_master_key()
-            await asyncio.to_thread(_write_private, path, text + "\n")
+            text = await asyncio.to_thread(_keep_first_private, path, new_master_key())
         keyring = read_master_keys(text, source=str(path))
     await check_master_keys(ledger, keyring, hint)
     return keyring
@@ -400,14 +401,37 @@ def _read_if_there(path: Path) -> str | None:
 
 
 def _write_private(path: Path, text: str) -> None:
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    """The file holds the text, whole, for its owner only (0600)."""
+    with _draft(path, text) as draft:
+        draft.replace(path)
+
+
+def _keep_first_private(path: Path, text: str) -> str:
+    """What the file holds: the text, or what another process wrote first."""
+    with _draft(path, text + "\n") as draft:
+        try:
+            os.link(draft, path)  # which replaces nothing
+        except FileExistsError:
+            return path.read_text(encoding="utf-8").strip()
+        except OSError:
+            draft.replace(path)  # a file system without links; the ledger's lock lets one process come so far
+    return text
+
+
+@contextlib.contextmanager
+def _draft(path: Path, text: str) -> Iterator[Path]:
+    """A file beside the path, to become it. Its name is its own: process ids are the same in many containers."""
+    file, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
+    draft = Path(name)
     try:
-        os.write(file, text.encode())
-        os.fsync(file)
+        try:
+            os.write(file, text.encode())
+            os.fsync(file)
+        finally:
+            os.close(file)
+        yield draft
     finally:
-        os.close(file)
-    draft.replace(path)
+        draft.unlink(missing_ok=True)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)  # what is sealed with a key must not outlive it in a power cut

@@ -10,10 +10,12 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from zerocron.core.errors import FieldError, Invalid
+from zerocron.core.mail import FROM_SETTING, URL_SETTING, Mail, read_mail
 from zerocron.core.requests import check_url
 
 PREFIX = "ZEROCRON_"
@@ -22,6 +24,7 @@ PREFIX = "ZEROCRON_"
 def _knob(
     default: Any, why: str, *, low: float | None = None, high: float | None = None, is_secret: bool = False
 ) -> Any:
+    """`is_secret`: it is, or may hold, a password or key, and is shown by nothing that prints settings."""
     return field(default=default, metadata={"why": why, "low": low, "high": high}, repr=not is_secret)
 
 
@@ -42,7 +45,9 @@ class Settings:
     redis_url: str = _knob(
         "",
         "The timetable: empty to keep it in this process, or redis://, rediss://, unix://, "
-        "redis+sentinel://host,host/name or redis+cluster://host. Several engine nodes need it.",
+        "redis+sentinel://host,host/name or redis+cluster://host. Several engine nodes need it. With a password in it "
+        "better given as a file, by ZEROCRON_REDIS_URL_FILE.",
+        is_secret=True,
     )
     redis_prefix: str = _knob("zerocron", "What every key in Redis begins with, so that others may use the same one.")
     redis_shards: int = _knob(
@@ -77,7 +82,8 @@ class Settings:
         "",
         "The URL at which others reach this server, such as https://cron.example.com. Ping URLs begin with it; empty: "
         "with whatever the request that asks for them was sent to. Of what is below it jobs may call pings only: one "
-        "that calls its own scheduler can go round for ever.",
+        "that calls its own scheduler can go round for ever. With a path, such as https://example.com/cron, the rest "
+        "of that host is like any other.",
     )
     in_flight_max: int = _knob(
         1_000, "Requests in flight at once; more wait. Each may hold up to 2 MB while it runs.", low=1, high=10_000
@@ -108,9 +114,30 @@ class Settings:
     pings_per_second: int = _knob(
         20, "Pings that one monitor may send a second, on average; more are answered 429.", low=1, high=1_000_000
     )
+    mail_url: str = _knob(
+        "",
+        "The mail server for channels of kind email: smtp://user:password@mail.example.com:587 (STARTTLS) or smtps:// "
+        "(TLS from the first byte), with signs in the password percent-encoded. Options, behind a question mark: "
+        "security (starttls, tls, none), allow (networks that are not public to which its name may lead), unsubscribe "
+        "(what List-Unsubscribe names). Empty: no mail. Better given by ZEROCRON_MAIL_URL_FILE: it holds a password.",
+        is_secret=True,
+    )
+    mail_from: str = _knob(
+        "", "The sender of mails, such as 0cron@example.com or '0cron <0cron@example.com>'; needed with mail_url."
+    )
+    apprise: bool = _knob(
+        False,
+        "Allow channels of kind apprise: a hundred more services, through a library that the guard of addresses does "
+        "not see: whoever may create channels can then reach whatever this server can. Needs the extra apprise.",
+    )
     metrics: bool = _knob(True, "Serve /metrics for Prometheus. It needs no key; switch it off where that matters.")
     log_level: str = _knob("info", "debug, info, warning or error.")
     log_format: str = _knob("auto", "json, text, or auto: text on a terminal, JSON elsewhere.")
+
+    @property
+    def mail(self) -> Mail | None:
+        """The mail server; None where none is set up."""
+        return read_mail(self.mail_url, self.mail_from) if self.mail_url else None
 
     @property
     def database_path(self) -> Path:
@@ -178,6 +205,18 @@ def _check_together(settings: Settings) -> None:
             check_url(settings.base_url)
         except Invalid as error:
             raise Invalid(f"{PREFIX}BASE_URL: {error.message}", field=PREFIX + "BASE_URL") from None
+    if settings.mail_from and not settings.mail_url:
+        raise Invalid(
+            f"{FROM_SETTING}: a sender without a server; set {URL_SETTING}=smtp://..., or leave both out.",
+            field=FROM_SETTING,
+        )
+    if settings.mail_url:
+        read_mail(settings.mail_url, settings.mail_from)
+    if settings.apprise and find_spec("apprise") is None:
+        raise Invalid(
+            f"{PREFIX}APPRISE: the library is not installed; run pip install '0cron[apprise]', or leave it out.",
+            field=PREFIX + "APPRISE",
+        )
     if settings.redis_url and not settings.database_url:
         raise Invalid(
             f"{PREFIX}REDIS_URL: a shared timetable needs a shared ledger; set {PREFIX}DATABASE_URL=postgresql://..., "

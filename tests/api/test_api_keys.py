@@ -57,7 +57,7 @@ async def test_the_secret_is_shown_once_and_stored_nowhere(api: Client, settings
         ("a" * 201, "At most 200 characters; this has 201."),
         ("a\nb", "no line breaks"),
         (None, "This has to be text; this is null."),
-        (1, "This has to be text; this is 1."),
+        (1, "This has to be text; this is a number."),
     ],
 )
 async def test_the_bounds_of_a_name(api: Client, name: Any, words: str) -> None:

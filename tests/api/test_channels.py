@@ -76,7 +76,7 @@ async def test_an_edit(api: Client, place: str) -> None:
 @pytest.mark.parametrize(
     ("change", "field", "words"),
     [
-        ({"kind": "pigeon"}, "kind", "There is no kind of channel 'pigeon' on this server. There are: fake, webhook."),
+        ({"kind": "pigeon"}, "kind", "There is no such kind of channel on this server. There are: fake, webhook."),
         ({"config": {}}, "config.place", "Say where messages go."),
         ({"config": {"place": "x", "colour": "red"}}, "config.colour", "There is no such field"),
         ({"config": {"place": "x" * 20_000}}, "config", "at most 16,384 bytes"),

@@ -6,6 +6,7 @@ import html
 import re
 import shlex
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from tests.api.support import Client
@@ -98,6 +99,21 @@ async def test_the_front_page_names_the_product_and_its_version(api: Client) -> 
     assert __version__ in text
     for link in ("/docs", "/openapi.json", "/healthz"):
         assert f'href="{link}"' in text
+
+
+@pytest.mark.parametrize("noun", ["job", "monitor"])
+async def test_where_the_link_of_an_alert_leads_people_read_how_to_look(api: Client, noun: str) -> None:
+    identity = "0199b7f2-0000-7000-8000-00000000000a"
+    text = (await api.with_key(None)("GET", f"/{noun}s/{identity}")).body.decode()
+
+    assert f"0cron {noun}s show {identity}" in text
+    for command in re.findall(rf"0cron ({noun}s \w+) {identity}", text):
+        assert command in all_commands(), "it is a command that there is"
+    assert (await api.with_key(None)("GET", f"/{noun}s/nonsense")).status == 404
+
+
+def all_commands() -> set[str]:
+    return set(re.findall(r"^## `0cron ([a-z]+ [a-z]+)`", Path("docs/cli.md").read_text(), re.MULTILINE))
 
 
 async def test_the_reference_names_everything(api: Client) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from standardwebhooks.webhooks import Webhook
-from tests.api.support import Client
+from tests.api.support import Answer, Client
 
 from zerocron.app import Node
 from zerocron.core.instants import from_rfc3339
@@ -45,6 +45,20 @@ async def test_of_many_rotations_at_once_each_makes_a_key_or_says_that_it_did_no
     made = [answer.json["key"] for answer in answers if answer.status == 200]
     assert {answer.status for answer in answers} <= {200, 409}
     assert 1 <= len(set(made)) == len(made) <= 5
+
+
+async def test_a_rotation_that_is_repeated_makes_no_second_key(api: Client) -> None:
+    async def rotate(key: str) -> Answer:
+        return await api("POST", "/v1/signing-key/rotate", headers={"Idempotency-Key": key})
+
+    answers = await asyncio.gather(*(rotate("once") for _ in range(8)))
+    [made] = [answer.json for answer in answers if answer.status == 200]
+    for answer in answers:
+        if answer.status != 200:
+            assert f"made the signing key {made['id']} before" in answer.problem(409)
+            assert made["key"] not in answer.body.decode()
+    assert (await api.get("/v1/signing-key"))["id"] == made["id"]
+    assert (await rotate("twice")).json["id"] != made["id"]
 
 
 async def test_a_team_has_a_key_of_its_own(node: Node, api: Client) -> None:

@@ -7,6 +7,7 @@ import html
 import json
 import re
 import textwrap
+import time
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from zerocron.core.redaction import CUT_CHARACTERS_MIN, Redactor
+from zerocron.core.redaction import CUT_CHARACTERS_MIN, UNSEARCHABLE, Redactor
 from zerocron.core.secret import VALUE_CHARACTERS_MIN, Secret
 
 KEY = Secret("STRIPE_KEY", "sk live/51\"Hx+<é>&'%41\\n\u2603=")
@@ -171,17 +172,6 @@ def test_a_value_that_is_part_of_a_mask_is_masked_by_another_one() -> None:
     assert Redactor([odd]).text(f"a {odd.reveal()} b") == "a *** b"
 
 
-def test_every_text_of_a_document_is_masked() -> None:
-    document = {"url": f"/x?{VALUE}", "headers": [("A", VALUE)], "status": 200, "hops": [{"url": VALUE}], "x": None}
-    assert Redactor([KEY]).anything(document) == {
-        "url": f"/x?{MASK}",
-        "headers": [["A", MASK]],
-        "status": 200,
-        "hops": [{"url": MASK}],
-        "x": None,
-    }
-
-
 def test_a_text_in_which_every_mask_makes_a_new_occurrence_goes_whole() -> None:
     odd = Secret("A", "A]bbbbbb")
     assert Redactor([odd]).text("A]" + "b" * 12) == "[secret [secret A]"
@@ -190,6 +180,31 @@ def test_a_text_in_which_every_mask_makes_a_new_occurrence_goes_whole() -> None:
 
 def test_a_text_that_cannot_be_searched_in_time_goes_whole() -> None:
     assert Redactor([KEY]).text("%25%26amp;\\u0026" * 65_000) == "***"
+
+
+@pytest.mark.parametrize("escape", ["%25", "&amp;", "\\n", "abcd\n", "+"])
+def test_of_many_escapes_only_so_many_are_tried(escape: str) -> None:
+    text = escape * (1_100_000 // len(escape))
+    began = time.process_time()
+    assert Redactor([KEY]).text(text) == UNSEARCHABLE
+    assert time.process_time() - began < 3
+    assert Redactor([KEY]).text(escape * 20_000) == escape * 20_000
+
+
+def test_what_servers_trim_or_whose_line_ends_they_change_is_the_same_value() -> None:
+    value = " \tline one é\r\nline two\nline three \n"
+    redactor = known(value)
+    for alike in (
+        value.strip(),
+        value.replace("\r\n", "\n"),
+        value.replace("\r\n", "\n").replace("\n", "\r\n").strip(),
+    ):
+        for name, encode in ENCODINGS.items():
+            masked = redactor.text(f"<{encode(alike)}>")
+            assert "[secret STRIPE_KEY]" in masked, name
+            assert "line" not in masked
+        assert b"line" not in redactor.data(b"\xff" + alike.encode("utf-16-le"))
+    assert known("  abc    ").text("abc") == "abc", "too short to be told from a word"
 
 
 def test_a_value_that_repeats_itself_takes_no_longer() -> None:

@@ -124,6 +124,12 @@ def test_a_key_is_written_in_base64_or_hex(text: str) -> None:
     assert read_master_keys(text, source="S").ids == (MasterKey(A).id,)
 
 
+@pytest.mark.parametrize("around", ["{}\n", " {} ", "\ufeff{}\r\n", "\t{}", "\n\n{}\n\n", "{},", ",\n{}\n,"])
+def test_a_key_may_come_from_a_file_as_editors_write_it(around: str) -> None:
+    for text in (A.hex(), A.hex().upper(), base64.b64encode(A).decode(), f"{A.hex()[:32]}\n{A.hex()[32:]}"):
+        assert read_master_keys(around.format(text), source="S").ids == (MasterKey(A).id,)
+
+
 def test_several_keys_are_separated_by_commas() -> None:
     ring = read_master_keys(f"{B.hex()}, {base64.b64encode(A).decode()}", source="S")
     assert ring.ids == (MasterKey(B).id, MasterKey(A).id)
@@ -136,6 +142,7 @@ def test_several_keys_are_separated_by_commas() -> None:
         ("hunter2hunter2", "The key"),
         (A.hex()[:-2], "The key"),
         (A.hex() + "00", "The key"),
+        (A.hex()[:48] + " " * 16, "The key"),
         ("z" * 64, "The key"),
         (base64.b64encode(A[:16]).decode(), "The key"),
         (f"{A.hex()},hunter2", "Key 2"),

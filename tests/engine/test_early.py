@@ -129,3 +129,17 @@ async def test_a_clock_that_was_set_back_does_not_make_a_verb_wait(tmp_path: Pat
 
 async def _never(_request: Any) -> Any:
     await asyncio.get_running_loop().create_future()
+
+
+async def test_a_verb_that_waited_for_the_job_looks_at_what_was_begun_meanwhile(tmp_path: Path) -> None:
+    """By the time at which it got the job, not the one at which it asked for it."""
+    async with House(tmp_path) as house:
+        job = await house.create("2027-01-15T12:00:10Z")
+        await house.sql("UPDATE jobs SET active_since = :slot WHERE id = :id", slot=NOON + 10_000, id=job.id)
+        house.ledger.before_write = lambda: house.clock.set(NOON + 9_990)
+        pausing = asyncio.create_task(house.jobs.pause(TEAM, job.id))
+        await house.clock.rest()
+        assert not pausing.done()
+        house.ledger.heal()
+        await house.clock.advance(0.01)
+        assert (await pausing).status == "paused"

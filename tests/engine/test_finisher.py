@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from tests.engine.book import Book, succeeded
+from tests.engine.book import Book, failed, succeeded
 from tests.engine.house import WatchedLedger
 from tests.storage.samples import NOON, a_job
 from tests.support.clock import ManualClock
@@ -162,6 +163,29 @@ async def test_a_result_that_cannot_be_written_does_not_hold_up_the_others(
         await bench.clock.advance(5)
         assert await bench.statuses(runs) == ["succeeded", "succeeded", "running", "succeeded", "succeeded"]
         assert all(task.done() for task in bench.handed_in), "its run is left to the sweep"
+
+
+@pytest.mark.parametrize("status", ["succeeded", "failed"])
+async def test_a_record_that_the_ledger_does_not_take_leaves_its_run_ended_as_it_did(
+    ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    def picky(connection: Any, results: list[Result], **kwargs: Any) -> Any:
+        if any(result.execution.request for result in results):
+            raise LookupError("a record that cannot be written")
+        return finish_batch(connection, results, **kwargs)
+
+    async with benched(ledger) as bench:
+        [run] = await bench.started(1)
+        monkeypatch.setattr("zerocron.engine.finisher.finish_batch", picky)
+        made = {"succeeded": succeeded, "failed": failed}[status](run)
+        execution = dataclasses.replace(made.execution, request={"url": "https://example.com"})
+        handed_in = asyncio.create_task(bench.finisher.settle(dataclasses.replace(made, execution=execution)))
+        await bench.clock.advance(5)
+        assert handed_in.done()
+        assert await bench.statuses([run]) == [status]
+        [recorded] = await bench.book.executions(run)
+        assert (recorded.status, recorded.error_kind) == (execution.status, execution.error_kind)
+        assert (recorded.request, recorded.response) == ({}, None)
 
 
 async def test_a_poisoned_result_is_given_up_also_after_an_outage(

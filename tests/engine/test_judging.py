@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -13,10 +14,11 @@ from tests.storage.samples import NOON, a_definition, a_job, a_run
 
 from zerocron.core.exchange import ERROR_KINDS, OWN_SHORTAGE_KINDS, PERMANENT_KINDS, Hop, Outcome, Request
 from zerocron.core.model import JsonRule, Reason, RetryPolicy, SuccessRule
+from zerocron.core.secret import Secret
 from zerocron.core.signing import signed_headers
 from zerocron.engine import executor as executors
 from zerocron.engine.attempt import Attempt, Result
-from zerocron.engine.judging import judge
+from zerocron.engine.judging import JUDGED_AT_ONCE_BYTES_MAX, MATCHED_AT_ONCE_BYTES_MAX, judge
 from zerocron.engine.rendering import render, sign
 
 
@@ -151,20 +153,46 @@ async def test_a_job_that_is_to_be_signed_is_not_sent_without_a_key() -> None:
     assert result.no_retry == Reason.RETRY_USELESS
 
 
-async def test_an_expression_on_a_long_body_does_not_hold_the_event_loop_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads: list[bool] = []
+async def one_secret(_team_id: str, names: frozenset[str]) -> Mapping[str, Secret]:
+    return {name: Secret(name, "no great secret") for name in names}
+
+
+MATCHES, HAS_JSON = SuccessRule(body_matches="x$"), SuccessRule(json=(JsonRule("$[0]", "1"),))
+LONG = JUDGED_AT_ONCE_BYTES_MAX
+
+
+@pytest.mark.parametrize(
+    ("beside", "body", "headers", "given"),
+    [
+        (False, b"x" * LONG * 9, {}, {}),
+        (False, b"x" * LONG * 9, {}, {"success": SuccessRule(body_contains="x")}),
+        (False, b"x" * MATCHED_AT_ONCE_BYTES_MAX, {}, {"success": MATCHES}),
+        (True, b"x" * (MATCHED_AT_ONCE_BYTES_MAX + 1), {}, {"success": MATCHES}),
+        (False, b"[1]" + b" " * (LONG - 3), {}, {"success": HAS_JSON}),
+        (True, b"[1]" + b" " * (LONG - 2), {}, {"success": HAS_JSON}),
+        (False, b"x" * (LONG // 2), {}, {"body": "${secrets.KEY}"}),
+        (True, b"x" * LONG, {}, {"body": "${secrets.KEY}"}),
+        (True, b"", {"X": "x" * LONG}, {"body": "${secrets.KEY}"}),
+        (True, b"", {}, {"body": "${secrets.KEY}" + "x" * LONG}),
+    ],
+)
+async def test_what_takes_long_to_judge_or_mask_does_not_hold_the_event_loop_up(
+    monkeypatch: pytest.MonkeyPatch, beside: bool, body: bytes, headers: dict[str, str], given: dict[str, Any]
+) -> None:
+    threads: list[str] = []
 
     def watched(*given: Any, **named: Any) -> Result:
-        threads.append(threading.current_thread() is threading.main_thread())
+        threads.append(threading.current_thread().name)
         return judge(*given, **named)
 
     monkeypatch.setattr(executors, "judge", watched)
-    for length in (executors.MATCHED_BESIDE_BYTES, executors.MATCHED_BESIDE_BYTES + 1):
-        bench = Recorder(answered(200, b"x" * length))
-        bench.launch(success=SuccessRule(body_matches="x$"))
-        assert await bench.executor.drain(10)
-        assert bench.results[0].succeeded
-    assert threads == [True, False]
+    bench = Recorder(answered(200, body, headers), secrets=one_secret)
+    for _ in range(3):
+        bench.launch(**given)
+    assert await bench.executor.drain(10)
+    assert all(result.succeeded for result in bench.results)
+    assert set(threads) == {"zerocron-judge_0" if beside else "MainThread"}
+    bench.executor.close()
 
 
 async def test_a_shortage_of_our_own_lowers_the_places_and_holds_them_for_a_while() -> None:

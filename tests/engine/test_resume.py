@@ -90,6 +90,17 @@ async def test_what_was_under_way_or_waiting_is_cancelled_and_not_sent_again(tmp
         assert run.attempt == 1
 
 
+async def test_a_run_whose_job_is_gone_is_cancelled_and_keeps_nobody(tmp_path: Path) -> None:
+    async with House(tmp_path) as house:
+        house.target.on(URL, answered(500))
+        job = await house.create("2027-01-15T12:00:05Z", retry=RetryPolicy(9, "fixed", 600))
+        await house.clock.advance(25)
+        await house.sql("DELETE FROM jobs WHERE id = :id", id=job.id)
+        await restored(house, after=60)
+        [run] = await house.runs(job)
+        assert (run.status, run.reason) == ("cancelled", "restored")
+
+
 async def test_a_paused_job_stays_paused_and_a_trigger_works_again(tmp_path: Path) -> None:
     async with House(tmp_path) as house:
         paused, active = await house.create("* * * * *"), await house.create("0 0 1 1 *", OTHER)

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.engine.house import WatchedLedger
 from tests.storage.samples import DAY, NOON, sqlite_ledger
 from tests.support.clock import ManualClock
 
+from zerocron.actions.keys import Keys
 from zerocron.actions.secrets import Secrets
 from zerocron.actions.signing import Signing
+from zerocron.core.errors import Unavailable, Unclear
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.core.sealing import Keyring, new_master_key, read_master_keys
 from zerocron.core.signing import read_key
 from zerocron.engine import signing as signers
 from zerocron.engine.rendering import NotSent
 from zerocron.engine.signing import Signer
+
+OTHER_TEAM = "00000000-0000-7000-8000-00000000beef"
 
 
 class Desk:
@@ -74,8 +80,76 @@ async def test_a_node_with_another_master_key_does_not_sign_and_shows_nothing(de
     await desk.rotate()
     for keyring in (read_master_keys(new_master_key(), source="test"), Keyring()):
         stranger = Signer(ledger=desk.ledger, clock=desk.clock, keyring=keyring)
-        with pytest.raises(NotSent, match="cannot be opened with this server's master key"):
+        with pytest.raises(NotSent, match="cannot be opened with this server's master key") as refusal:
             await stranger.keys(DEFAULT_TEAM_ID)
+        assert refusal.value.kind == "secret_unavailable"
+        assert not refusal.value.outcome().failure.permanent, "another node, or this one when it was mended, can"  # type: ignore[union-attr]
+
+
+async def test_attempts_that_ask_at_the_same_time_share_a_query(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = await desk.rotate()
+    reads = 0
+    read = desk.ledger.read
+
+    async def counted(transaction: Any) -> Any:
+        nonlocal reads
+        reads += 1
+        return await read(transaction)
+
+    monkeypatch.setattr(desk.ledger, "read", counted)
+    asked = [desk.keys() for _ in range(50)]
+    other = [desk.signer.keys(OTHER_TEAM) for _ in range(50)]
+    found = await asyncio.gather(*asked, *other, return_exceptions=True)
+    assert found[:50] == [[first]] * 50
+    assert {type(refusal) for refusal in found[50:]} == {NotSent}
+    assert reads <= 2
+
+
+async def test_a_key_that_does_not_open_keeps_nobody_else_from_theirs(desk: Desk) -> None:
+    first = await desk.rotate()
+    stranger = read_master_keys(new_master_key(), source="test")
+    secrets = Secrets(ledger=desk.ledger, clock=desk.clock, keyring=stranger)
+    await Signing(ledger=desk.ledger, clock=desk.clock, secrets=secrets).rotate(OTHER_TEAM, by="test")
+    found = await asyncio.gather(
+        *(desk.signer.keys(team_id) for team_id in (DEFAULT_TEAM_ID, OTHER_TEAM, DEFAULT_TEAM_ID)),
+        return_exceptions=True,
+    )
+    assert [found[0], found[2]] == [[first], [first]]
+    assert isinstance(found[1], NotSent)
+
+
+async def test_without_anything_known_a_ledger_that_is_away_is_no_refusal(desk: Desk) -> None:
+    await desk.rotate()
+    desk.ledger.is_away = True
+    asked = asyncio.create_task(desk.keys())
+    await desk.clock.advance(60)
+    with pytest.raises(Unavailable):
+        await asked
+
+
+async def test_a_rotation_whose_answer_was_lost_is_looked_up(desk: Desk) -> None:
+    """Else a key would sign that nobody has."""
+    first = await desk.rotate()
+    await desk.clock.advance(1)
+    desk.ledger.lose_answer = lambda _result: "committed"
+    second = await desk.rotate()
+    desk.ledger.lose_answer = lambda _result: "rolled back"
+    with pytest.raises(Unclear):
+        await desk.rotate()
+    desk.ledger.heal()
+    assert await desk.keys() == [second, first]
+
+
+async def test_an_api_key_whose_answer_was_lost_is_looked_up(desk: Desk) -> None:
+    keys = Keys(ledger=desk.ledger, clock=desk.clock)
+    desk.ledger.lose_answer = lambda _result: "committed"
+    _, token = await keys.create(DEFAULT_TEAM_ID, "made all the same")
+    desk.ledger.lose_answer = lambda _result: "rolled back"
+    with pytest.raises(Unclear):
+        await keys.create(DEFAULT_TEAM_ID, "never made")
+    desk.ledger.heal()
+    assert (await keys.recognise(f"Bearer {token.text}")).team_id == DEFAULT_TEAM_ID
+    assert [key.name for key in await keys.page(DEFAULT_TEAM_ID, after="", limit=9)] == ["made all the same"]
 
 
 async def test_what_is_known_goes_on_signing_while_the_ledger_is_away(desk: Desk) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,10 @@ from tests.engine.test_bounds import InFlight
 from tests.storage.samples import MINUTE, NOON, OTHER_TEAM_ID
 
 from zerocron.core.errors import TimetableAway, Unavailable
+from zerocron.core.exchange import Outcome, Request
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant, RetryPolicy
 from zerocron.engine import scheduler as scheduler_module
-from zerocron.engine.scheduler import DIRECT_SECONDS
+from zerocron.engine.scheduler import DIRECT_SECONDS, FULL_TEAM_SECONDS
 from zerocron.engine.starting import StartedBatch, start_batch
 from zerocron.storage.timetable.contract import HIDE_MS, Claim, job_member
 from zerocron.storage.timetable.memory import MemoryTimetable
@@ -70,6 +72,63 @@ class ShakyHouse(House):
 
     def up(self) -> float | None:
         return self.metrics.registry.get_sample_value("zerocron_timetable_up")
+
+
+class HalfAway(Shaky):
+    """One of its shards is away; the other always has something to give."""
+
+    async def claim(self, now: Instant, limit: int, hide_ms: int = HIDE_MS, *, without: Collection[str] = ()) -> Claim:
+        claim = await super().claim(now, limit, hide_ms, without=without)
+        return claim if claim.members else Claim(["j:other:stranger"], None)
+
+    async def size(self) -> int:
+        raise TimetableAway("One shard does not answer.")
+
+
+async def test_members_of_a_shard_that_is_away_do_not_wait_for_a_pause_of_the_others(tmp_path: Path) -> None:
+    async with House(tmp_path, timetable=(timetable := HalfAway())) as house:
+        job = await house.create("*/2 * * * * *")
+        await house.clock.advance(2.5)
+        await timetable.drop([job_member(job.team_id, job.id)])
+        await house.clock.advance(2.5)
+        lateness = [run.started_at - run.scheduled_for for run in await house.runs(job) if run.started_at]
+        assert len(lateness) == 2
+        assert max(lateness) <= LATE_MS_MAX
+
+
+class Slow(MemoryTimetable):
+    """A place becomes free while it is asked for what other teams have due."""
+
+    free: Callable[[], Awaitable[None]] | None = None
+
+    async def claim(self, now: Instant, limit: int, hide_ms: int = HIDE_MS, *, without: Collection[str] = ()) -> Claim:
+        if without and self.free and now >= NOON + 2_000:
+            await self.free()
+        return await super().claim(now, limit, hide_ms, without=without)
+
+
+async def test_a_place_that_becomes_free_during_a_claim_is_used_at_once(tmp_path: Path) -> None:
+    async with House(tmp_path, team_max=1, timetable=(timetable := Slow())) as house:
+        go_on = asyncio.Event()
+
+        async def hanging(_request: Request) -> Outcome:
+            await go_on.wait()
+            return answered()
+
+        async def free() -> None:
+            timetable.free = None
+            house.engine.executor.freed.clear()
+            go_on.set()
+            await house.engine.executor.freed.wait()
+
+        house.target.on(URL, hanging)
+        await house.create("2027-01-15T12:00:01Z", URL)
+        second = await house.create("2027-01-15T12:00:02Z", OTHER)
+        timetable.free = free
+        await house.clock.advance(2.5)
+        [run] = await house.runs(second)
+        assert run.started_at is not None
+        assert run.started_at - run.scheduled_for < FULL_TEAM_SECONDS * 1_000
 
 
 async def test_every_slot_is_started_once_and_a_moment_late(tmp_path: Path) -> None:

@@ -198,3 +198,34 @@ def test_files_of_the_server_lie_in_its_folder() -> None:
 def test_a_base_url_that_nobody_could_call_is_refused(url: str) -> None:
     assert list(refusal({"ZEROCRON_BASE_URL": url})) == ["ZEROCRON_BASE_URL"]
     assert load(environment={"ZEROCRON_BASE_URL": "https://cron.example.com"}).base_url == "https://cron.example.com"
+
+
+def test_a_mail_server_is_read_at_the_start() -> None:
+    environment = {"ZEROCRON_MAIL_URL": "smtps://u:s3cret@mail.example.com", "ZEROCRON_MAIL_FROM": "0cron@example.com"}
+    settings = load(environment=environment)
+    assert settings.mail is not None
+    assert (settings.mail.host, settings.mail.password) == ("mail.example.com", "s3cret")
+    assert "s3cret" not in repr(settings)
+    assert load(environment={}).mail is None
+
+
+@pytest.mark.parametrize(
+    ("url", "sender", "variable"),
+    [
+        ("smtp://u:s3cret@mail.example.com", "", "MAIL_FROM"),
+        ("", "0cron@example.com", "MAIL_FROM"),
+        ("mail.example.com", "0cron@example.com", "MAIL_URL"),
+        ("smtp://u:s3cret@mail.example.com?security=none", "0cron@example.com", "MAIL_URL"),
+    ],
+)
+def test_half_a_mail_server_is_refused(url: str, sender: str, variable: str) -> None:
+    faults = refusal({"ZEROCRON_MAIL_URL": url, "ZEROCRON_MAIL_FROM": sender})
+    assert faults.keys() == {PREFIX + variable}
+    assert "s3cret" not in faults[PREFIX + variable]
+
+
+def test_apprise_is_allowed_only_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load(environment={"ZEROCRON_APPRISE": "true"}).apprise
+    monkeypatch.setattr("zerocron.settings.find_spec", lambda _: None)
+    assert load(environment={}).apprise is False
+    assert "pip install" in refusal({"ZEROCRON_APPRISE": "true"})["ZEROCRON_APPRISE"]

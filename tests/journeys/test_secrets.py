@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 import pytest
 from tests.journeys.server import Person, Server, serving
-from tests.support.canary import CANARY, spellings, traces
+from tests.support.canary import CANARY, LINES, spellings, traces
 from tests.support.postgres import postgres_server
 from tests.support.redis import redis_server
 from tests.support.target import Exchange, Target
@@ -97,6 +97,14 @@ def jobs_of(target: Target) -> dict[str, dict[str, Any]]:
     for number, (name, spelt) in enumerate(spellings().items()):
         target.on(f"/echo/{number}", echo(spelt, zipped=number % 2 == 0))
         jobs[name] = EVERYTHING | {"url": f"{target.url}/echo/{number}?key=${{secrets.KEY}}"}
+    for number, (name, spelt) in enumerate(spellings(LINES).items()):
+        target.on(f"/lines/{number}", echo(spelt, zipped=number % 2 == 0))
+        jobs[f"lines {name}"] = {
+            "schedule": NEVER,
+            "method": "POST",
+            "body": "${secrets.LINES}",
+            "url": f"{target.url}/lines/{number}",
+        }
     for name, handler in HOSTILE.items():
         target.on(f"/{name}", handler)
         jobs[name] = EVERYTHING | {"url": f"{target.url}/{name}?key=${{secrets.KEY}}"}
@@ -114,7 +122,7 @@ async def everything_happens(person: Person, target: Target) -> dict[str, dict[s
     """Secrets are put, and every job runs; the executions by the names of the jobs."""
     for name, value, more in (
         ("KEY", CANARY, {}),
-        ("LINES", f"{CANARY}\r\n{CANARY}", {}),
+        ("LINES", LINES, {}),
         ("BOUND", CANARY, {"allowed_hosts": ["api.example.com"]}),
     ):
         await person.ask("PUT", f"/v1/secrets/{name}", {"value": value, **more})
@@ -155,6 +163,9 @@ def check_what_was_sent(ended: Mapping[str, dict[str, Any]], target: Target) -> 
     assert kinds["unknown"] == "secret_unknown"
     assert kinds["its rule is broken"] == "rule"
     assert all(kinds[name] is None for name in spellings())
+    assert {request.body for request in target.requests if request.path.startswith("/lines/")} == {LINES.encode()}
+    for name in spellings(LINES):
+        assert "[secret LINES]" in ended[f"lines {name}"]["response"]["body"], name
     for name in spellings():
         assert "[secret KEY]" in ended[name]["response"]["body"], name
         assert "[secret KEY]" in ended[name]["response"]["headers"]["x-echo"], name

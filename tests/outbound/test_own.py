@@ -96,7 +96,20 @@ async def test_who_may_not_call_an_address_is_not_told_that_it_is_ours(target: T
     [
         ("https://cron.example", "https://CRON.example/x", True),
         ("https://cron.example", "https://cron.example.:443/x", True),
-        ("https://cron.example/prefix", "https://cron.example/", True),
+        ("https://cron.example/", "https://cron.example", True),
+        ("https://cron.example/cron", "https://cron.example/", False),
+        ("https://cron.example/cron", "https://cron.example/other/cron", False),
+        ("https://cron.example/cron", "https://cron.example/cronologue", False),
+        ("https://cron.example/cron", "https://cron.example/cron/../other", False),
+        ("https://cron.example/cron", "https://cron.example/v1/ping/0a", False),
+        ("https://cron.example/cron", "https://cron.example/cron", True),
+        ("https://cron.example/cron", "https://cron.example/cron?x", True),
+        ("https://cron.example/cron/", "https://cron.example/cron/v1/jobs", True),
+        ("https://cron.example/cron", "https://cron.example//cron//v1/jobs", True),
+        ("https://cron.example/cron", "https://cron.example/other/../cron/v1/jobs", True),
+        ("https://cron.example/cron", "https://cron.example/other/%2e%2e/cr%6fn/v1/jobs", True),
+        ("https://cron.example/a/cron?x#y", "https://cron.example/a/./cron/v1", True),
+        ("https://cron.example/cron", "https://other.example/cron", False),
         ("https://cron.example", "http://cron.example/", False),
         ("http://cron.example:8000", "http://cron.example:8000/", True),
         ("https://cron.example", "https://other.example/", False),
@@ -116,6 +129,27 @@ async def test_the_base_url_is_refused_by_name(
 def test_a_base_url_that_cannot_be_called() -> None:
     with pytest.raises(Invalid):
         OwnEndpoint.of_url("ftp://cron.example")
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+async def test_below_a_path_pings_may_be_called_and_nothing_else(
+    target: Target, monkeypatch: pytest.MonkeyPatch, slash: str
+) -> None:
+    """And beside it whatever else the host serves."""
+    monkeypatch.setattr(resolver, "getaddrinfo", Names({"cron.test": ["127.0.0.1"]}))
+    base = f"http://cron.test:{target.port}"
+    async with door([OwnEndpoint.of_url(f"{base}/cron{slash}", PINGS)]) as outbound:
+        for path in ("/cron/ok/0a1b", "/ok", "/ok/0a1b"):
+            await outbound.send(request(base + path))
+        for path in (
+            "/cron/v1/jobs",
+            "/cron/ok/0a1b/../../v1",
+            "/cron//ok/0a1b",
+            "/x/../cron/ok/0a1b",
+            "/cron/cron/ok/0a",
+        ):
+            failure_of(await outbound.send(request(base + path)), "address_refused")
+    assert [seen.path for seen in target.requests] == ["/cron/ok/0a1b", "/ok", "/ok/0a1b"]
 
 
 async def test_open_paths_may_be_called_and_open_nothing_else(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,9 +25,11 @@ from tests.support.proxy import Proxy
 
 from zerocron.core.errors import Invalid, Unavailable, Unclear
 from zerocron.core.model import Job
-from zerocron.storage.ledger import facts, jobs, postgres, runs
+from zerocron.storage.ledger import facts, jobs, postgres, runs, sessions
 from zerocron.storage.ledger.postgres import PostgresLedger
 from zerocron.storage.migrations import upgrade
+
+NOW_MS = 1_800_000_000_000
 
 NOTHING_TO_MIGRATE: Callable[[Connection], None] = lambda _connection: None  # noqa: E731
 
@@ -572,6 +575,43 @@ async def test_the_engine_passes_over_rows_that_another_holds(ledger: PostgresLe
         async with asyncio.timeout(postgres.LOCK_SECONDS_MAX / 2):
             assert set(await ledger.write(lambda connection: jobs.lock(connection, [one.id, two.id]))) == {two.id}
             assert await ledger.read(lambda connection: jobs.get(connection, one.team_id, one.id)) == one
+
+
+async def test_a_session_that_a_start_holds_may_be_renewed_and_ends_only_after_it(ledger: PostgresLedger) -> None:
+    session = str(uuid.uuid4())
+    await ledger.write(lambda connection: begin_session(connection, session))
+    holding, go_on = threading.Event(), threading.Event()
+
+    def start(connection: Connection) -> None:
+        assert sessions.hold(connection, session)
+        holding.set()
+        while not go_on.wait(0.01):
+            connection.exec_driver_sql("SELECT 1")
+
+    def ends(how: str) -> Callable[[Connection], object]:
+        return {
+            "closed": lambda connection: sessions.end(connection, [session], now=NOW_MS, reason="closed"),
+            "fenced": lambda connection: sessions.fence_expired(connection, NOW_MS + 60_000, validity_ms=30_000),
+        }[how]
+
+    starting = asyncio.create_task(ledger.write(start))
+    try:
+        await asyncio.to_thread(holding.wait, 20)
+        assert await ledger.write(
+            lambda connection: sessions.renew(connection, session, now=NOW_MS, expires_at=NOW_MS + 30_000)
+        )
+        for how in ("closed", "fenced"):
+            with pytest.raises(Unavailable):  # it waits for the start, for as long as a statement may
+                await ledger.write(ends(how))
+    finally:
+        go_on.set()
+        await starting
+    await ledger.write(ends("fenced"))
+    assert not await ledger.write(lambda connection: sessions.hold(connection, session))
+
+
+def begin_session(connection: Connection, session_id: str) -> None:
+    sessions.insert(connection, session_id=session_id, node="n", version="0", now=NOW_MS, expires_at=NOW_MS + 30_000)
 
 
 async def test_of_two_that_wait_for_each_other_one_is_unavailable(ledger: PostgresLedger) -> None:

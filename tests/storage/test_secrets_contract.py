@@ -18,6 +18,7 @@ from zerocron.core.errors import Conflict, Invalid, NotFound, Unavailable
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.core.sealing import Keyring, MasterKey
 from zerocron.core.secret import SECRETS_MAX
+from zerocron.engine.reads import READ_TRIES
 from zerocron.engine.rendering import NotSent
 from zerocron.engine.unsealing import Unsealer
 from zerocron.storage.ledger import secrets as secret_rows
@@ -406,28 +407,35 @@ async def test_an_attempt_that_is_given_up_does_not_disturb_the_others(
 ) -> None:
     house = House(ledger, OLD)
     await house.put("A", CANARY)
-    query, answer = house.reader._query, asyncio.Event()
+    reads, answer = house.reader._reads, asyncio.Event()
+    query = reads._query
 
     async def held(wanted: Any) -> Any:
         await answer.wait()
         return await query(wanted)
 
-    monkeypatch.setattr(house.reader, "_query", held)
+    monkeypatch.setattr(reads, "_query", held)
     asked = [asyncio.create_task(house.value("A")) for _ in range(3)]
-    await wait_until(lambda: house.reader._reading is not None, "the question")
+    await wait_until(lambda: reads._reading is not None, "the question")
     asked[1].cancel()
     answer.set()
     await house.reader.close()
     assert await asyncio.gather(*asked[::2]) == [CANARY, CANARY]
     house.reader._ledger = Away()  # type: ignore[assignment]
     answer.clear()
-    left = [asyncio.create_task(house.reader._read(TEAM, frozenset("A"))) for _ in range(2)]
-    await wait_until(lambda: house.reader._reading is not None, "the question")
+    left = [asyncio.create_task(reads.get(frozenset([(TEAM, "A")]))) for _ in range(2)]
+    await wait_until(lambda: reads._reading is not None, "the question")
     left[0].cancel()
     answer.set()
     results = await asyncio.gather(*left, return_exceptions=True)
     assert [type(result).__name__ for result in results] == ["CancelledError", "Unavailable"]
     await house.reader.close()
+
+
+async def test_of_many_unknown_secrets_a_few_are_named(ledger: Ledger) -> None:
+    refusal = await not_sent(House(ledger, OLD).reader.secrets(TEAM, frozenset(f"K_{n:03}" for n in range(400))))
+    assert refusal.kind == "secret_unknown"
+    assert "There is no secret K_000, K_001, K_002, K_003, K_004 and 395 more. " in refusal.message
 
 
 async def test_opened_keys_are_remembered_within_bounds(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -441,15 +449,16 @@ async def test_opened_keys_are_remembered_within_bounds(ledger: Ledger, monkeypa
         assert len(house.reader._keys) <= 2
 
 
-async def test_a_ledger_that_stays_away_fails_the_attempt_and_sends_nothing(ledger: Ledger) -> None:
+async def test_a_ledger_that_stays_away_is_asked_a_few_times(ledger: Ledger) -> None:
     class Hasty(ManualClock):
         async def sleep(self, seconds: float) -> None:
             waits.append(seconds)
 
     waits: list[float] = []
     reader = Unsealer(ledger=Away(), clock=Hasty(NOON), keyring=Keyring([OLD]))  # type: ignore[arg-type]
-    refusal = await not_sent(reader.secrets(TEAM, frozenset(["A"])))
-    assert (refusal.kind, len(waits)) == ("secret_unavailable", 4)
+    with pytest.raises(Unavailable):
+        await reader.secrets(TEAM, frozenset(["A"]))
+    assert len(waits) == READ_TRIES - 1
     await reader.close()
 
 

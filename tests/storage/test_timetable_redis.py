@@ -298,6 +298,35 @@ async def test_a_good_server_is_opened_without_a_word() -> None:
     assert logs == []
 
 
+async def test_what_redis_did_not_take_is_put_when_it_does_again(server: RedisServer) -> None:
+    async with opened(server.url()) as timetable:
+        assert await timetable.lost(NOW)
+        assert not await timetable.lost(NOW)
+        server.command("CONFIG", "SET", "maxmemory", "1")
+        await timetable.put({"j:t:a": NOW, "j:t:b": NOW, "j:t:c": NOW + 5})
+        with pytest.raises(TimetableAway):
+            await timetable.lost(NOW)
+        await timetable.drop(["j:t:b"])
+        server.command("CONFIG", "SET", "maxmemory", "0")
+        await timetable.put({"j:t:c": NOW + 100_000})
+        assert not await timetable.lost(NOW), "no member but these is missing"
+        assert await claimed(timetable) == ["j:t:a"], "dropped and put again since: the others"
+        assert await timetable.size() == 2
+
+
+async def test_when_redis_did_not_take_more_than_is_remembered_all_is_to_be_restored(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zerocron.storage.timetable.redis.OWED_MAX", 2)
+    async with opened(server.url()) as timetable:
+        assert await timetable.lost(NOW)
+        server.command("CONFIG", "SET", "maxmemory", "1")
+        await timetable.put({f"j:t:{number}": NOW for number in range(3)})
+        server.command("CONFIG", "SET", "maxmemory", "0")
+        assert await timetable.lost(NOW)
+        assert not await timetable.lost(NOW)
+
+
 async def test_a_user_who_may_do_little_else_is_enough(server: RedisServer) -> None:
     prefix = next(_prefixes)
     rules = ["on", ">secret", f"~{prefix}:*", "resetchannels", "+@all", "-@admin", "-@dangerous", "-info"]
@@ -372,6 +401,18 @@ async def test_a_claim_that_arrives_after_a_younger_one_does_nothing() -> None:
         assert await claimed(timetable) == []
         timetable._numbers, timetable._shards[0].claim_answered = count(11), 2
         assert await claimed(timetable) == ["j:t:b"]
+
+
+async def test_a_claim_that_arrives_after_a_younger_one_that_found_nothing_does_nothing() -> None:
+    async with opened(redis_server().url()) as timetable:
+        assert await timetable.lost(NOW)
+        timetable._numbers = count(10)
+        assert await claimed(timetable) == []
+        await timetable.put({"j:t:a": NOW})
+        timetable._numbers = count(5)  # as a request that was given up and lay in a buffer
+        assert await claimed(timetable) == []
+        timetable._numbers = count(11)
+        assert await claimed(timetable) == ["j:t:a"]
 
 
 @pytest.mark.parametrize("script", [scripts.PUT, scripts.RESTORE, scripts.DROP, scripts.DUTY], ids=lambda it: it.name)

@@ -270,7 +270,7 @@ class Channels:
         kind = self.kinds.get(name)
         if kind is None:
             known = ", ".join(sorted(self.kinds)) or "none"
-            raise Invalid(f"There is no kind of channel {name!r} on this server. There are: {known}.", field="kind")
+            raise Invalid(f"There is no such kind of channel on this server. There are: {known}.", field="kind")
         return kind
 
 

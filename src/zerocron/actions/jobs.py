@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -55,7 +54,7 @@ from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger import signing as signing_rows
-from zerocron.storage.ledger.database import Ledger
+from zerocron.storage.ledger.database import Ledger, Transaction
 from zerocron.storage.timetable.contract import Timetable, job_member, run_member
 from zerocron.storage.timetable.horizon import point_at
 
@@ -199,8 +198,9 @@ class Jobs:
         Raises NotFound, Invalid.
         """
 
-        def transaction(connection: Connection, now: Instant) -> Job:
+        def transaction(connection: Connection) -> Job:
             job = _existing(connection, team_id, job_id)
+            now = self._clock.now()  # now that it is held: waiting for it may have taken longer than a run is early
             _check_begun(job, now)
             before = JobSpec.of(job)
             spec = change(before)
@@ -375,8 +375,9 @@ class Jobs:
     async def _stop(
         self, team_id: str, job_id: str, status_after: Callable[[Job, bool], JobStatus | None], reason: Reason
     ) -> Job:
-        def transaction(connection: Connection, now: Instant) -> tuple[Job, list[Run]]:
+        def transaction(connection: Connection) -> tuple[Job, list[Run]]:
             job = _existing(connection, team_id, job_id)
+            now = self._clock.now()
             _check_begun(job, now)
             under_way = run_rows.open_of_job(connection, job_id, OPEN)
             status = status_after(job, bool(under_way))
@@ -397,22 +398,17 @@ class Jobs:
         await self._timetable.drop([job_member(team_id, job_id), *members])
         return job
 
-    async def _write_when_begun(self, transaction: Callable[[Connection, Instant], T]) -> T:
+    async def _write_when_begun(self, transaction: Transaction[T]) -> T:
         """Change a job, but not between the start of a run and the instant of its slot, some milliseconds later: what
         starts nothing more once it has returned must not return before the last thing has begun (promise 8)."""
         while True:
-            now = self._clock.now()
             try:
-                return await self._ledger.write(partial(_at, transaction, now))
+                return await self._ledger.write(transaction)
             except _BeginsSoon as soon:
-                await self._clock.sleep((soon.at - now) / 1000)
+                await self._clock.sleep(max(0, soon.at - self._clock.now()) / 1000)
 
     async def _point_at(self, job: Job) -> None:
         await point_at(self._timetable, job_member(job.team_id, job.id), job.state.next_run_at, self._clock.now())
-
-
-def _at(transaction: Callable[[Connection, Instant], T], now: Instant, connection: Connection) -> T:
-    return transaction(connection, now)
 
 
 class _BeginsSoon(Exception):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from zerocron.actions.idempotency import Once
+from zerocron.actions.idempotency import Once, make
 from zerocron.clock import Clock
 from zerocron.core.errors import Conflict, NotFound, Unauthorized
 from zerocron.core.tokens import Token, digest, new_token, read_token
@@ -53,7 +53,7 @@ class Keys:
         key = ApiKey(token.id, team_id, name, digest(token.secret), now)
         once = Once.of(team_id, "keys.create", idempotency_key, {"name": name})
 
-        def transaction(connection: Connection) -> None:
+        def transaction(connection: Connection) -> ApiKey:
             earlier = once.claim(connection, key.id, now)
             if earlier is not None:
                 raise Conflict(
@@ -61,8 +61,9 @@ class Keys:
                     "Revoke that one and ask with a new Idempotency-Key."
                 )
             key_rows.insert(connection, key)
+            return key
 
-        await self._ledger.write(transaction)
+        await make(self._ledger, transaction, lambda connection: key_rows.find(connection, key.id))
         self._remembered.pop(token.id, None)
         return key, token
 

@@ -68,11 +68,13 @@ def _cancel_open_runs(connection: Connection, now: Instant) -> tuple[int, bool]:
     found = run_rows.some_open(connection, PAGE)
     if not found:
         return 0, False
-    jobs = job_rows.lock(connection, list({run.job_id for run in found}))
+    job_ids = {run.job_id for run in found}
+    jobs = job_rows.lock(connection, list(job_ids))
+    busy = job_rows.existing(connection, list(job_ids - jobs.keys())) if len(jobs) < len(job_ids) else set()
     seen = {job_id: job.state.next_run_at for job_id, job in jobs.items()}
     moved: list[tuple[Run, run_rows.Seen]] = []
     for run in found:
-        if run.job_id not in jobs:
+        if run.job_id in busy:
             continue
         moved.append((run, run_rows.seen(run)))
         run.status = advance(run.status, Event.CANCEL)
@@ -83,8 +85,9 @@ def _cancel_open_runs(connection: Connection, now: Instant) -> tuple[int, bool]:
         state = job.state
         state.active_run_id = state.active_since = state.queued_run_id = None
         state.crowded = 0
-    if moved:
+    if jobs:
         job_rows.save_states(connection, list(jobs.values()), seen)
+    if moved:
         run_rows.move(connection, moved)
     return len(moved), True
 

@@ -13,6 +13,7 @@ import structlog
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
+from zerocron.actions.idempotency import Once, make
 from zerocron.actions.secrets import Secrets
 from zerocron.clock import Clock
 from zerocron.core.errors import Conflict, NotFound
@@ -55,19 +56,27 @@ class Signing:
         rows = await self._ledger.read(lambda connection: signing_rows.valid(connection, team_id, now))
         if not rows:
             raise NotFound(NO_KEY)
-        return _told(rows)
+        return _told(next(row for row in rows if row.expires_at is None), rows)
 
-    async def rotate(self, team_id: str, by: str) -> tuple[SigningKey, str]:
+    async def rotate(self, team_id: str, by: str, idempotency_key: str | None = None) -> tuple[SigningKey, str]:
         """A new key, and its text, which nobody can see again. `by`: who asked for it.
 
-        Raises Conflict when the server has no master key, or somebody else rotated at the same moment.
+        Raises Conflict when the server has no master key, somebody else rotated at the same moment, or this idempotency
+        key made one before: that cannot be shown a second time.
         """
         self._secrets.need_keys()
         now = self._clock.now()
         text = key_text(random.token_bytes(KEY_BYTES))
         key_id = new_id(now)
+        once = Once.of(team_id, "signing.rotate", idempotency_key, {})
 
         def transaction(connection: Connection) -> list[SigningKeyRow]:
+            earlier = once.claim(connection, key_id, now)
+            if earlier is not None:
+                raise Conflict(
+                    f"This Idempotency-Key made the signing key {earlier} before, and a key is shown only once. Rotate "
+                    "again with a new Idempotency-Key if you do not have it."
+                )
             data_key, _ = self._secrets.sealing_key(connection, team_id, now)
             signing_rows.remove_expired(connection, team_id, now)
             if len(signing_rows.valid(connection, team_id, now)) >= KEYS_MAX:
@@ -79,15 +88,18 @@ class Signing:
             signing_rows.insert(connection, SigningKeyRow(team_id, key_id, data_key.id, sealed, now))
             return signing_rows.valid(connection, team_id, now)
 
+        def look_up(connection: Connection) -> list[SigningKeyRow] | None:
+            kept = signing_rows.valid(connection, team_id, now)
+            return kept if any(row.id == key_id for row in kept) else None
+
         try:
-            rows = await self._ledger.write(transaction)
+            rows = await make(self._ledger, transaction, look_up)
         except IntegrityError:
             raise Conflict("Somebody else rotated the signing key at the same moment. Look at it first.") from None
         log.info("signing_key_rotated", team_id=team_id, key_id=key_id, by=by)
-        return _told(rows), text
+        return _told(next(row for row in rows if row.id == key_id), rows), text
 
 
-def _told(rows: list[SigningKeyRow]) -> SigningKey:
-    current = next(row for row in rows if row.expires_at is None)
-    ends = [row.expires_at for row in rows if row.expires_at is not None]
+def _told(current: SigningKeyRow, rows: list[SigningKeyRow]) -> SigningKey:
+    ends = [row.expires_at for row in rows if row.expires_at is not None and row.id != current.id]
     return SigningKey(current.id, current.created_at, max(ends, default=None))

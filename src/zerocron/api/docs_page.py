@@ -58,6 +58,26 @@ def front_page(version: str) -> str:
     )
 
 
+def signpost_page(noun: str, identity: str) -> str:
+    """Where the link of an alert leads: how to look at the job or monitor. It shows nothing of it, for nobody has said
+    who they are."""
+    commands = "\n".join(line.format(id=identity) for line in _LOOKING_AT[noun])
+    return _page(
+        f"0cron {noun}",
+        f'<main class="front" id="content"><p class="mark" aria-hidden="true">0</p><h1>Look at this {text(noun)}</h1>'
+        f'<p class="lead">You come from a message about a {text(noun)}. This server shows it on the command line, to '
+        f'whoever has a key:</p><pre tabindex="0"><code>{text(commands)}</code></pre>'
+        f'<p class="quiet">On another machine than the server\'s, set ZEROCRON_API_URL and ZEROCRON_API_KEY first. '
+        f'Programs ask <a href="/docs">the API</a> for <code>/v1/{text(noun)}s/{text(identity)}</code>.</p></main>',
+    )
+
+
+_LOOKING_AT = {
+    "job": ("0cron jobs show {id}", "0cron jobs runs {id}"),
+    "monitor": ("0cron monitors show {id}", "0cron monitors pings {id}"),
+}
+
+
 def reference_page(document: Document) -> str:
     """The whole reference."""
     shapes = Shapes(document)

@@ -55,19 +55,21 @@ TAGS = [
 ]
 
 _SCHEME = "apiKey"
+_BODY = "JSON in UTF-8. It is read as such whatever `Content-Type` says, and also where there is none."
 _REF = "#/components/schemas/"
 _MEANINGS = {
     HTTPStatus.UNAUTHORIZED: "There is no API key, or not a good one.",
     HTTPStatus.NOT_FOUND: "There is no such thing, or it is another team's.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The request is too large.",
     HTTPStatus.REQUEST_URI_TOO_LONG: "The address is too long, its query included.",
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is of a kind that is not taken here; send JSON.",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is compressed; send it as it is, without a `Content-Encoding`.",
     HTTPStatus.UNPROCESSABLE_ENTITY: "The input cannot be accepted; `errors` names the fields.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "0cron failed; its log has the details under the `error_id`.",
     HTTPStatus.SERVICE_UNAVAILABLE: "The database cannot be used now. The same request may succeed later.",
 }
 _HEADERS: dict[str, dict[str, str]] = {
     "401": {"WWW-Authenticate": "`Bearer`"},
+    "415": {"Accept-Encoding": "`identity`"},
     "500": {"X-Error-Id": "The `error_id`."},
     "503": {"Retry-After": "Seconds to wait."},
 }
@@ -108,8 +110,8 @@ def document(app: FastAPI) -> dict[str, Any]:
         routes=app.routes,
         servers=[{"url": "/", "description": "This server."}],
     )
-    for path, operation in _operations(made):
-        _complete(path, operation)
+    for path, method, operation in _operations(made):
+        _complete(path, method, operation)
     components = made["components"]
     components["securitySchemes"] = {
         _SCHEME: {"type": "http", "scheme": "bearer", "description": "An API key: `0c_`, its id, `_`, its secret."}
@@ -126,13 +128,13 @@ def document(app: FastAPI) -> dict[str, Any]:
     return renamed
 
 
-def _operations(made: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _operations(made: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for path, methods in made["paths"].items():
-        for operation in methods.values():
-            yield path, operation
+        for method, operation in methods.items():
+            yield path, method, operation
 
 
-def _complete(path: str, operation: dict[str, Any]) -> None:
+def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     """Its name, its key, its problems and the headers of its answers."""
     operation["summary"] = operation["operationId"].replace("_", " ").replace("api key", "API key").capitalize()
     operation["summary"] = operation["summary"].replace("api key", "API key")
@@ -142,7 +144,9 @@ def _complete(path: str, operation: dict[str, Any]) -> None:
         parameter["schema"] = _without_null(parameter["schema"])
     responses = operation["responses"]
     responses.pop("422", None)  # FastAPI's own; ours has another form
-    for status in _problems_of(path, operation):
+    if "requestBody" in operation:
+        operation["requestBody"]["description"] = _BODY
+    for status in _problems_of(path, method):
         responses.setdefault(str(int(status)), {"description": _MEANINGS[status]})
     for code, response in responses.items():
         if code[0] in "45" and "content" not in response:
@@ -163,13 +167,13 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {**{key: value for key, value in schema.items() if key != "anyOf"}, **options[0]}
 
 
-def _problems_of(path: str, operation: dict[str, Any]) -> list[HTTPStatus]:
+def _problems_of(path: str, method: str) -> list[HTTPStatus]:
     found = [HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.REQUEST_URI_TOO_LONG]
     if path.startswith("/v1/"):
         found += [HTTPStatus.UNAUTHORIZED, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE]
     if "{" in path:
         found.append(HTTPStatus.NOT_FOUND)
-    if "requestBody" in operation:
+    if path.startswith("/v1/") and method != "get":  # a body is looked at also where none is needed
         found += [HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE]
     return found
 

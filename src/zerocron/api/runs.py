@@ -55,7 +55,10 @@ class ReceivedAnswerOut(Output):
     status: int
     headers: dict[str, str] = Field(description="By lower-case name; repeated ones joined.")
     body: str | None = Field(description="The first 1,048,576 bytes; null in lists when it is long.")
-    body_bytes: int = Field(description="How many bytes came over the wire.")
+    body_bytes: int = Field(
+        description="How many bytes came over the wire; of an answer that held a secret, how "
+        "many are left with its value masked."
+    )
     truncated: bool = Field(description="There was more than is kept.")
     encoding: Literal["utf-8", "base64"] = Field(description="How `body` is written.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
-from pydantic import BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from zerocron.api.fields import (
     Cursor,
@@ -74,6 +74,14 @@ class SecretIn(Input):
             examples=[["api.example.com"]],
         ),
     ] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_members(cls, given: Any) -> Any:
+        """An unknown name is not repeated: it may be the value."""
+        if isinstance(given, dict) and not given.keys() <= cls.model_fields.keys():
+            raise worded(f"There are the fields {' and '.join(cls.model_fields)}, and no others.")
+        return given
 
 
 class SecretOut(Output):

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from zerocron.actions.signing import SigningKey
 from zerocron.api.fields import Identifier, InstantText, Output, instant, maybe_instant
-from zerocron.api.services import Use, Who
+from zerocron.api.services import OnceKey, Use, Who
 
 router = APIRouter(prefix="/v1/signing-key", tags=["signing"])
 
@@ -40,15 +40,20 @@ async def show_signing_key(who: Who, services: Use) -> SigningKeyOut:
 @router.post(
     "/rotate",
     response_model=NewSigningKeyOut,
-    responses={409: {"description": "The server has no master key, or somebody else rotated at the same moment."}},
+    responses={
+        409: {
+            "description": "The server has no master key, somebody else rotated at the same moment, or the "
+            "`Idempotency-Key` made a key before, and that is shown only once."
+        }
+    },
 )
-async def rotate_signing_key(who: Who, services: Use) -> NewSigningKeyOut:
+async def rotate_signing_key(who: Who, services: Use, once: OnceKey = None) -> NewSigningKeyOut:
     """Make a new key, which is in this answer only. The first rotation makes the first key.
 
     For a day requests carry two signatures, by the new key and by the one before, so that receivers can be changed one
     by one. After two rotations in a day there are three.
     """
-    made, text = await services.signing.rotate(who.team_id, by=who.key_id)
+    made, text = await services.signing.rotate(who.team_id, by=who.key_id, idempotency_key=once)
     return NewSigningKeyOut(**_out(made).model_dump(), key=text)
 
 

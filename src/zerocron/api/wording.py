@@ -1,7 +1,8 @@
 """Validation errors in words: which field, what its bound is, what was given, and so what to do.
 
 Owns the table from the kinds of pydantic's errors to sentences. Must never repeat more of an input than a person needs
-to find it.
+to find it: numbers where a number belongs, and words where there is a choice of some. Any other text may be a secret
+that was put into the wrong place.
 """
 
 from __future__ import annotations
@@ -56,22 +57,38 @@ def _sentence(error: Mapping[str, Any]) -> str:
     return say(error.get("ctx", {}), error.get("input"))
 
 
-def _shown(given: Any) -> str:
-    """What was given, where that is short and helps; else nothing."""
+def _kind_of(given: Any) -> str:
+    """What was given, but for its content."""
     if isinstance(given, bool) or given is None:
         return {True: "; this is true", False: "; this is false", None: "; this is null"}[given]
-    if isinstance(given, (int, float)):
-        return f"; this is {given:,}"
-    if isinstance(given, str) and given.lstrip("-").isdigit():
-        return f"; this is {clipped(given, VALUE_CHARACTERS_SHOWN)}"  # a number in a query
-    if isinstance(given, str):
-        return f"; this is {clipped(ascii(given), VALUE_CHARACTERS_SHOWN)}"
-    if isinstance(given, dict):
-        return "; this is an object"
-    return "; this is a list" if isinstance(given, list) else ""
+    kinds = {int: "a number", float: "a number", str: "text", dict: "an object", list: "a list"}
+    kind = kinds.get(type(given))
+    return f"; this is {kind}" if kind else ""
+
+
+def _number_shown(given: Any) -> str:
+    is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    return f"; this is {given:,}" if is_number else _kind_of(given)
+
+
+def _shown(given: Any) -> str:
+    """What was given in the place of a word, or as a number in a query."""
+    if not isinstance(given, str):
+        return _number_shown(given)
+    is_number = given.lstrip("-").isdigit()
+    return f"; this is {clipped(given if is_number else ascii(given), VALUE_CHARACTERS_SHOWN)}"
 
 
 def _kind(name: str) -> Callable[[Context, Any], str]:
+    return lambda _context, given: f"This has to be {name}{_kind_of(given)}."
+
+
+def _numeric(name: str) -> Callable[[Context, Any], str]:
+    return lambda _context, given: f"This has to be {name}{_number_shown(given)}."
+
+
+def _parsed(name: str) -> Callable[[Context, Any], str]:
+    """Of what comes as text only: query parameters."""
     return lambda _context, given: f"This has to be {name}{_shown(given)}."
 
 
@@ -94,6 +111,10 @@ def _string_too_short(context: Context, _given: Any) -> str:
     return "This cannot be empty." if least == 1 else f"At least {least:,} characters."
 
 
+def _choice(context: Context, given: Any) -> str:
+    return f"This has to be {context['expected']}{_shown(given) if isinstance(given, str) else _kind_of(given)}."
+
+
 def _bound(words: str, key: str) -> Callable[[Context, Any], str]:
     return lambda context, given: f"This has to be {words} {number(context[key])}{_shown(given)}."
 
@@ -105,19 +126,19 @@ _SENTENCES: Mapping[str, Callable[[Context, Any], str]] = {
     "string_type": _kind("text"),
     "string_too_long": _string_too_long,
     "string_too_short": _string_too_short,
-    "int_type": _kind("a whole number"),
-    "int_from_float": _kind("a whole number"),
-    "int_parsing": _kind("a whole number"),
-    "int_parsing_size": _kind("a smaller whole number"),
-    "float_type": _kind("a number"),
-    "float_parsing": _kind("a number"),
+    "int_type": _numeric("a whole number"),
+    "int_from_float": _numeric("a whole number"),
+    "int_parsing": _parsed("a whole number"),
+    "int_parsing_size": _parsed("a smaller whole number"),
+    "float_type": _numeric("a number"),
+    "float_parsing": _parsed("a number"),
     "bool_type": _kind("true or false"),
-    "bool_parsing": _kind("true or false"),
+    "bool_parsing": _parsed("true or false"),
     "list_type": _kind("a list"),
     "dict_type": _kind("an object"),
     "model_type": _kind("an object"),
     "model_attributes_type": _kind("an object"),
-    "literal_error": lambda context, given: f"This has to be {context['expected']}{_shown(given)}.",
+    "literal_error": _choice,
     "too_long": _too_long,
     "too_short": lambda context, _given: f"At least {context['min_length']:,}.",
     "greater_than_equal": _bound("at least", "ge"),

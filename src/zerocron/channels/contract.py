@@ -7,11 +7,14 @@ of it. Requests go through `zerocron.outbound`, mail through the same guard of a
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from zerocron.core.exchange import Outcome, Request
+from zerocron.core.addresses import AllowList
+from zerocron.core.exchange import Failure, Outcome, Request
+from zerocron.core.mail import Mail
 from zerocron.core.notice import Notice
 
 SEND_TIMEOUT_SECONDS = 20.0
@@ -59,14 +62,26 @@ Delivery = Accepted | Again | Refused
 Send = Callable[[Request], Awaitable[Outcome]]
 
 
+class Dial(Protocol):
+    """`zerocron.outbound.Outbound.dial`: a connected socket past the guard of addresses, for mail."""
+
+    async def __call__(
+        self, host: str, port: int, *, allow: AllowList, timeout_seconds: float
+    ) -> socket.socket | Failure: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """The doors a kind may use, and what the operator has set. `mail`: None where no mail server is set up."""
+    """The doors a kind may use, and what the operator has set. `mail`: None where no mail server is set up.
+
+    `dial`: needed where `mail` is set.
+    """
 
     send: Send
     now: Callable[[], int] = field(repr=False)  # the ledger's time in ms
-    mail: object | None = None  # channels.email.Mail: the server's own SMTP settings, see there
+    mail: Mail | None = None  # the operator's own mail server
     apprise_allowed: bool = False
+    dial: Dial | None = None
 
 
 class Kind(Protocol):

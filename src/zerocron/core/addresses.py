@@ -12,16 +12,19 @@ Four things come before or beside the table of networks:
 2. The metadata services of clouds hand out credentials. No rule allows them, however wide or exact.
 3. Some ports speak protocols that can be tricked by an HTTP request. A rule must name such a port to open it.
 4. What this installation itself listens on is never a target, whatever the rules allow: a job that calls its own
-   scheduler can go round for ever. Only the paths that the caller leaves open (pings) may be called.
+   scheduler can go round for ever. Only the paths that the caller leaves open (pings) may be called, and, where the
+   base URL has a path, what is not below it.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import NoReturn
+from urllib.parse import unquote
 
 from zerocron.core.errors import Invalid
 from zerocron.core.requests import split_url
@@ -150,25 +153,41 @@ class OwnEndpoint:
     """Where this installation is reached: a listener (an address as it is bound) or its base URL (by name).
 
     A base URL is judged by name and not by what the name resolves to: that may be a proxy or a content network which
-    serves others too. `open_paths` must match the whole path, without the query, of what may be called nevertheless.
+    serves others too. With a path it is ours below that `prefix` only: the rest of the host is somebody else's then.
+    `open_paths` must match the whole path behind the prefix, without the query, of what may be called nevertheless.
     """
 
     host: str
     port: int
     open_paths: re.Pattern[str] | None = None
+    prefix: str = ""
 
     @classmethod
     def of_url(cls, url: str, open_paths: re.Pattern[str] | None = None) -> OwnEndpoint:
         """Raises Invalid for a URL that could not be called anyway."""
         split = split_url(url)
-        return cls(split.host.removesuffix("."), split.port or default_port(split.scheme), open_paths)
+        prefix = _plain_path(re.split("[?#]", split.rest, maxsplit=1)[0])
+        return cls(split.host.removesuffix("."), split.port or default_port(split.scheme), open_paths, prefix)
 
     @property
     def is_listener(self) -> bool:
         return _address(self.host) is not None
 
+    def holds(self, path: str) -> bool:
+        """Whether a server would look for this path below the prefix, however it is spelt."""
+        plain = _plain_path(path)
+        return plain == self.prefix or plain.startswith(self.prefix + "/")
+
     def opens(self, path: str) -> bool:
-        return self.open_paths is not None and self.open_paths.fullmatch(path) is not None
+        if self.open_paths is None or not path.startswith(self.prefix):
+            return False
+        return self.open_paths.fullmatch(path, len(self.prefix)) is not None
+
+
+def _plain_path(path: str) -> str:
+    """As servers read it: decoded, without `//`, `.` and `..`, and without a slash at its end; the root is empty."""
+    plain = posixpath.normpath("/" + unquote(path).lstrip("/"))
+    return "" if plain == "/" else plain
 
 
 OWN_SERVER = Refusal(
@@ -182,9 +201,9 @@ def default_port(scheme: str) -> int:
     return 443 if scheme == "https" else 80
 
 
-def own_endpoint_named(host: str, port: int, own: Collection[OwnEndpoint]) -> OwnEndpoint | None:
-    """The endpoint that a URL with this host names."""
-    return next((it for it in own if it.port == port and it.host == host.removesuffix(".")), None)
+def own_endpoint_named(host: str, port: int, path: str, own: Collection[OwnEndpoint]) -> OwnEndpoint | None:
+    """The endpoint that a URL with this host and path names."""
+    return next((it for it in own if it.port == port and it.host == host.removesuffix(".") and it.holds(path)), None)
 
 
 def own_endpoint_at(
@@ -210,10 +229,13 @@ def _address(text: str) -> Address | None:
         return None
 
 
-def refusal(address: str, port: int, allow: AllowList, *, written: bool = False) -> Refusal | None:
+def refusal(
+    address: str, port: int, allow: AllowList, *, written: bool = False, speaks_http: bool = True
+) -> Refusal | None:
     """Judge an address as the kernel will get it. None means: dial. What cannot be read is refused.
 
     `written`: the address stands in the URL, so the message may name it; what a resolver said stays between us.
+    `speaks_http` False: what is sent is the protocol of the port itself, so no port is refused for what it speaks.
     """
     try:
         parsed = ip_address(address)
@@ -222,19 +244,20 @@ def refusal(address: str, port: int, allow: AllowList, *, written: bool = False)
     if isinstance(parsed, IPv6Address) and parsed.scope_id is not None:
         return Refusal("zone", "The address of the target has a zone, so it is not called.")
     for link in _chain(parsed):
-        if found := _judge(link, port, allow, written):
+        if found := _judge(link, port, allow, written, speaks_http):
             return found
     return None
 
 
-def _judge(address: Address, port: int, allow: AllowList, written: bool) -> Refusal | None:
+def _judge(address: Address, port: int, allow: AllowList, written: bool, speaks_http: bool) -> Refusal | None:
     if address in METADATA:
         return Refusal(
             "metadata",
             "The target is the metadata service of a cloud, which hands out credentials: 0cron never calls it, "
             f"and {SETTING} cannot change that.",
         )
-    if allow.covers(address, port):
+    # A rule without ports covers every port but the blocked ones: that is what port 0 asks.
+    if allow.covers(address, port) or (not speaks_http and allow.covers(address, 0)):
         return None
     host = f"[{address}]" if address.version == 6 else str(address)
     if found := _refused_network(address):
@@ -246,7 +269,7 @@ def _judge(address: Address, port: int, allow: AllowList, written: bool) -> Refu
             "0cron calls public addresses only. The operator of this server can allow it by adding its network to "
             f"{SETTING}" + (f", for example {SETTING}={example}:{port}." if example else "."),
         )
-    if port in BLOCKED_PORTS:
+    if speaks_http and port in BLOCKED_PORTS:
         return Refusal(
             f"port {port}",
             f"Port {port} ({BLOCKED_PORTS[port]}) is refused by the rule 'ports that do not speak HTTP'. "
@@ -291,7 +314,7 @@ def _chain(address: Address) -> Iterator[Address]:
 
 _RULE_V4 = re.compile(r"(?P<network>[0-9]+(?:\.[0-9]+)+(?:/[0-9]+)?)(?::(?P<ports>.*))?")
 _RULE_V6 = re.compile(r"\[(?P<address>[0-9A-Fa-f:.]+)(?P<in>/[0-9]+)?\](?P<out>/[0-9]+)?(?::(?P<ports>.*))?")
-_RULE_V6_BARE = re.compile(r"[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:/[0-9]+)?")
+_RULE_V6_BARE = re.compile(r"[0-9A-Fa-f]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(?:/[0-9]+)?")
 
 
 def parse_allow(text: str) -> AllowList:

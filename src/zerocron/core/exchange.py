@@ -20,7 +20,8 @@ ERROR_KINDS = {
     "incomplete_body": "The connection ended before the body of the answer was complete.",
     "invalid_request": "The request could not be put on the wire: its method or a header holds forbidden characters.",
     "invalid_url": "The URL is not one that 0cron calls.",
-    "local_resources": "This 0cron server has run out of connections, ports, files or threads; nothing was sent.",
+    "local_resources": "This 0cron server has run out of connections, ports, files or threads, or its database "
+    "did not say in time what to send; nothing was sent.",
     "no_response": "The target closed the connection without sending an answer.",
     "not_signed": "The job asks for signed requests, and there was no key to sign with; nothing was sent.",
     "protocol": "The target sent something that is not valid HTTP.",
@@ -28,7 +29,7 @@ ERROR_KINDS = {
     "redirect_loop": "The target's redirects came back to a request that had been made already.",
     "redirect_refused": "The redirect led from https to http, or would have sent a body to another origin.",
     "secret_host_refused": "A secret of the request is bound to other hosts than the one that it would have gone to.",
-    "secret_unavailable": "A secret of the job could not be read or opened by this server; nothing was sent.",
+    "secret_unavailable": "A secret of the job, or the key that signs, does not open on this server; nothing was sent.",
     "secret_unknown": "The job names a secret that does not exist; nothing was sent.",
     "secret_unusable": "The value of a secret does not fit where the job puts it; nothing was sent.",
     "timeout": "The request did not finish within its time-out.",

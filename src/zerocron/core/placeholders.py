@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from urllib.parse import quote
 
 import orjson
@@ -20,7 +21,7 @@ _BEGIN = "${secrets."
 _PLACEHOLDER = re.compile(r"\$\{secrets\.(" + NAME + r")\}")
 # What somebody may have meant as one: another case, blanks, a missing brace, the braces of other tools.
 _LOOKALIKE = re.compile(
-    r"(?:\$\{{1,2}|\{\{)\s*secrets?\s*[.:\[][^{}\n]{0,100}\}{0,2}|\$\{secrets?\}|\$\(?secrets\.\w{1,64}\)?",
+    r"(?:\$\{{1,2}|\{\{)[ \t]*secrets?[ \t]*[.:\[][^{}\n]{0,100}\}{0,2}|\$\{secrets?\}|\$\(?secrets\.\w{1,64}\)?",
     re.IGNORECASE,
 )
 _BEFORE_PATH = re.compile(r"[^/?#]*(?://[^/?#]*)?")
@@ -38,18 +39,34 @@ def names_in(text: str) -> set[str]:
     return set(_PLACEHOLDER.findall(text)) if _BEGIN in text else set()
 
 
-def fill(text: str, value_of: Callable[[str], str], escape: Escape = str) -> str:
-    """The text with every placeholder replaced, by name."""
+class TooLong(Exception):
+    """With the values in their places a text would be longer than it may be; it was not made."""
+
+
+def fill(text: str, value_of: Callable[[str], str], escape: Escape = str, *, characters_max: int) -> str:
+    """The text with every placeholder replaced, by name. Raises TooLong.
+
+    A value is escaped once, however often it is named; and ten bytes can name 16 kB, so the length is known before the
+    text is made.
+    """
     if _BEGIN not in text:
         return text
-    return _PLACEHOLDER.sub(lambda found: escape(value_of(found[1])), text)
+    parts = _PLACEHOLDER.split(text)  # text, name, text, name, ..., text
+    if len(parts) == 1:
+        return text
+    values = {name: escape(value_of(name)) for name in set(parts[1::2])}
+    parts[1::2] = [values[name] for name in parts[1::2]]
+    if sum(map(len, parts)) > characters_max:
+        raise TooLong
+    return "".join(parts)
 
 
-def fill_url(url: str, value_of: Callable[[str], str]) -> str:
-    """A URL whose placeholders stand in its path, query or fragment. Raises ValueError for one before these."""
+def fill_url(url: str, value_of: Callable[[str], str], *, characters_max: int) -> str:
+    """A URL whose placeholders stand in its path, query or fragment. Raises TooLong, and ValueError for one before
+    these."""
     if is_before_path(url):
         raise ValueError("a placeholder in the scheme or host of a URL")
-    return fill(url, value_of, in_url)
+    return fill(url, value_of, in_url, characters_max=characters_max)
 
 
 def is_before_path(url: str) -> bool:
@@ -77,18 +94,20 @@ def escape_for(content_type: str) -> Escape:
 
 
 def lookalikes(texts: Iterable[str]) -> list[str]:
-    """What looks like a placeholder and is none, so that it will be sent as it stands."""
-    found = dict.fromkeys(item for text in texts for item in _lookalikes(text))
-    return list(found)[:WARNINGS_MAX]
+    """What looks like a placeholder and is none, so that it will be sent as it stands: the first few."""
+    found: dict[str, None] = {}
+    for item in chain.from_iterable(map(_lookalikes, texts)):
+        found[item] = None
+        if len(found) == WARNINGS_MAX:
+            break
+    return list(found)
 
 
 def _lookalikes(text: str) -> Iterator[str]:
     if "secret" not in text.lower():
         return
-    exact = [found.span() for found in _PLACEHOLDER.finditer(text)]
-    for found in _LOOKALIKE.finditer(text):
-        if not any(start < found.end() and found.start() < end for start, end in exact):
-            yield found[0][:_SHOWN_CHARACTERS_MAX]
+    for found in _LOOKALIKE.finditer(_PLACEHOLDER.sub("\n", text)):  # nothing that is looked for holds a line end
+        yield found[0][:_SHOWN_CHARACTERS_MAX]
 
 
 def warnings(url: str, headers: Iterable[tuple[str, str]], body: str | None) -> tuple[str, ...]:

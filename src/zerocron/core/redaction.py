@@ -17,19 +17,19 @@ import html
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from zerocron.core.secret import Secret
+from zerocron.core.secret import VALUE_CHARACTERS_MIN, Secret
 
 LAYERS_MAX = 2
 CUT_CHARACTERS_MIN = 4
 """A shorter beginning at a cut stays: masking it would say more about the value than it does."""
 
-ESCAPES_MAX = 400_000
-"""Of one text, in all its layers: about half a second of work, and more than a megabyte of JSON or HTML holds."""
+ESCAPES_MAX = 200_000
+"""Of one text, in all its layers: a quarter of a second of work, and more than a megabyte of JSON or HTML holds."""
 
 UNSEARCHABLE = "***"
-"""What is left of a text that is escapes upon escapes."""
+"""What is left of a text that is escapes upon escapes, and of what would tell the length of a value."""
 
 _CUT_BASE64_CHARACTERS_MIN = 6
 _UNFINISHED_CHARACTERS_MAX = 12  # the longest escape that a cut leaves behind: half a pair of surrogates in JSON
@@ -65,7 +65,7 @@ class _View:
 
     @property
     def escapes(self) -> int:
-        """How many were decoded to make it, about."""
+        """How many pieces it is made of: an escape is one, and so is what stands between two."""
         return len(self._pieces)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
@@ -94,8 +94,9 @@ class Redactor:
         self._masks = {
             name: "***" if any(value in mask for value in values.values()) else mask for name, mask in masks.items()
         }
-        self._needles = [needle for name, value in values.items() for needle in _needles(name, value)]
-        self._binary = [needle for name, value in values.items() for needle in _binary_needles(name, value)]
+        known = [(name, alike) for name, value in values.items() for alike in _alike(value)]
+        self._needles = [needle for name, value in known for needle in _needles(name, value)]
+        self._binary = [needle for name, value in known for needle in _binary_needles(name, value)]
         self._has_blanks = any(" " in value for value in values.values())
 
     def text(self, text: str, *, cut: bool = False) -> str:
@@ -111,16 +112,6 @@ class Redactor:
         """A message of ours, which may quote the beginning of something and mark the cut with dots."""
         parts = re.split(r"(…|\.\.\.)", text)
         return "".join(self.text(part, cut=index + 1 < len(parts)) for index, part in enumerate(parts))
-
-    def anything(self, value: Any) -> Any:
-        """A value of JSON with every text in it masked."""
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, list | tuple):
-            return [self.anything(item) for item in value]
-        if isinstance(value, dict):
-            return {self.anything(key): self.anything(item) for key, item in value.items()}
-        return value
 
     def _mask(self, text: str, needles: list[_Needle], *, cut: bool) -> str:
         """A mask may join its neighbours to a new occurrence, so it is looked for again; a text that shows one after
@@ -154,18 +145,16 @@ class Redactor:
             above = []
             for below in level if depth < LAYERS_MAX else ():
                 for decode in self._decoders():
-                    view = decode(below)
+                    view = decode(below, ESCAPES_MAX - escapes)
                     if view is None:
                         continue
                     escapes += view.escapes
-                    if escapes > ESCAPES_MAX:
-                        raise _TooManyEscapes
                     if view.text not in seen:
                         seen.add(view.text)
                         above.append(view)
             level = above
 
-    def _decoders(self) -> Iterator[Callable[[_View], _View | None]]:
+    def _decoders(self) -> Iterator[Callable[[_View, int], _View | None]]:
         yield from (_percent, _json, _html, _joined)
         if self._has_blanks:
             yield _form
@@ -183,6 +172,17 @@ class Redactor:
                 done = end
             begin, end, name = start, stop, owner
         return "".join([*parts, text[done:]])
+
+
+def _alike(value: str) -> set[str]:
+    """What servers make of a value before they repeat it: line ends of the other kind or none, no blanks at its ends.
+
+    Never shorter than a value may be: it could not be told from ordinary text.
+    """
+    lines = value.replace("\r\n", "\n")
+    found = {value, lines, *(lines.replace("\n", end) for end in ("\r\n", " ", ""))}
+    found |= {text.strip() for text in found}
+    return {value} | {text for text in found if len(text) >= VALUE_CHARACTERS_MIN}
 
 
 def _needles(name: str, value: str) -> Iterator[_Needle]:
@@ -253,13 +253,16 @@ def _begun(text: str, needle: _Needle) -> int | None:
     return None
 
 
-def _decoded(view: _View, pattern: re.Pattern[str], decode: Callable[[str], str]) -> _View | None:
-    """The view with each match of the pattern decoded; None when there is none."""
+def _decoded(view: _View, most: int, pattern: re.Pattern[str], decode: Callable[[str], str]) -> _View | None:
+    """The view with each match of the pattern decoded; None when there is none. Raises _TooManyEscapes beyond `most`
+    pieces."""
     text = view.text
     parts: list[str] = []
     pieces: list[_Piece] = []
     at = done = 0
     for match in pattern.finditer(text):
+        if len(pieces) >= most:
+            raise _TooManyEscapes
         start, end = match.span()
         if start > done:
             pieces.append(_Piece(at, done, start, False))
@@ -285,16 +288,18 @@ _PERCENT = re.compile(
 _FORM = re.compile(_PERCENT.pattern + r"|\+")
 _JSON = re.compile(rf"\\u[dD][89ABab]{_H}{{2}}\\u[dD][C-Fc-f]{_H}{{2}}|\\u{_H}{{4}}|\\x{_H}{{2}}|\\[\"'\\/bfnrtv0]")
 _HTML = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-_LINE_END = re.compile(r"[ \t]*\r?\n[ \t]*")
+# Between characters of base64 only: most line ends stand elsewhere, and each counts as an escape. A run of blanks is
+# looked at once, from its beginning, and not again from each of its blanks.
+_LINE_END = re.compile(r"(?<=[A-Za-z0-9+/_-]{4})[ \t]*+\r?\n[ \t]*(?=[A-Za-z0-9+/_-])")
 _SHORT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
 
 
-def _percent(view: _View) -> _View | None:
-    return _decoded(view, _PERCENT, _percent_character) if "%" in view.text else None
+def _percent(view: _View, most: int) -> _View | None:
+    return _decoded(view, most, _PERCENT, _percent_character) if "%" in view.text else None
 
 
-def _form(view: _View) -> _View | None:
-    return _decoded(view, _FORM, _percent_character) if "+" in view.text else None
+def _form(view: _View, most: int) -> _View | None:
+    return _decoded(view, most, _FORM, _percent_character) if "+" in view.text else None
 
 
 def _percent_character(escape: str) -> str:
@@ -309,8 +314,8 @@ def _percent_character(escape: str) -> str:
         return content.decode("latin-1")
 
 
-def _json(view: _View) -> _View | None:
-    return _decoded(view, _JSON, _json_character) if "\\" in view.text else None
+def _json(view: _View, most: int) -> _View | None:
+    return _decoded(view, most, _JSON, _json_character) if "\\" in view.text else None
 
 
 def _json_character(escape: str) -> str:
@@ -320,10 +325,10 @@ def _json_character(escape: str) -> str:
     return codes.decode("utf-16-be", "surrogatepass")
 
 
-def _html(view: _View) -> _View | None:
-    return _decoded(view, _HTML, html.unescape) if "&" in view.text else None
+def _html(view: _View, most: int) -> _View | None:
+    return _decoded(view, most, _HTML, html.unescape) if "&" in view.text else None
 
 
-def _joined(view: _View) -> _View | None:
+def _joined(view: _View, most: int) -> _View | None:
     """Base64 in mails is broken into lines."""
-    return _decoded(view, _LINE_END, lambda _: "") if "\n" in view.text else None
+    return _decoded(view, most, _LINE_END, lambda _: "") if "\n" in view.text else None

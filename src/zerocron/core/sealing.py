@@ -191,11 +191,13 @@ def read_master_keys(text: str, *, source: str) -> Keyring:
 
 
 def _read_key(text: str) -> bytes | None:
+    text = "".join(text.removeprefix("\ufeff").split())  # as files have it: blanks, line ends, the mark of some editors
     try:
         if len(text) == 2 * KEY_BYTES:
-            return bytes.fromhex(text)
-        plain = text.translate({ord("-"): "+", ord("_"): "/"}).rstrip("=")
-        key = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+            key = bytes.fromhex(text)
+        else:
+            plain = text.translate({ord("-"): "+", ord("_"): "/"}).rstrip("=")
+            key = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
     except (ValueError, binascii.Error):
         return None
     return key if len(key) == KEY_BYTES else None

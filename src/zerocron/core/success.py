@@ -1,9 +1,10 @@
 """Whether an answer is a success, by the job's rule.
 
 Owns the reading of status patterns ("2xx", "200-299", "404"), of JSON paths and of regular expressions, and the
-sentence that says which rule an answer breaks and what was seen. Must never see more of the answer than was kept of it:
-a rule over a truncated body judges the kept part. Must never take longer than the answer is long: expressions are
-RE2's, which match in linear time and refuse what they could not (back-references, look-around).
+sentence that says which rule an answer breaks and what was seen. Must never see more of the answer than is kept of it:
+a rule over a truncated body judges the kept part, in which the values of secrets are masked. Must never take longer
+than the answer is long: expressions are RE2's, which match in linear time and refuse what they could not
+(back-references, look-around).
 
 A JSON path is `$`, then any number of `.name`, `["any name"]` and `[index]`, such as `$.jobs[0].state`. There are no
 wildcards and no filters: a path leads to one place or to none.
@@ -12,7 +13,7 @@ wildcards and no filters: a path leads to one place or to none.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -30,9 +31,6 @@ PROGRAM_STEPS_MAX = 1_000
 MATCHED_BYTES_MAX = 65_536
 """Expressions see the first this many bytes of a body: with the bound above, half a second at the very worst."""
 
-MASKED_CHARACTERS_MAX = 131_072
-"""So much of a text is masked to show its beginning: more than the longest secret takes, however it is escaped."""
-
 PATH_CHARACTERS_MAX = 200
 PATH_STEPS_MAX = 20
 NUMBER_MAX = 2**53
@@ -43,7 +41,6 @@ _STEP = re.compile(r'\.([A-Za-z_][A-Za-z0-9_-]*)|\[(\d{1,6})\]|\[("(?:[^"\\\x00-
 _MISSING = object()
 
 Header = tuple[str, str]
-Mask = Callable[[str], str]
 
 
 def check_status_pattern(text: str) -> str:
@@ -94,56 +91,54 @@ def broken_rule(
     body: str | None,
     headers: Iterable[Header] = (),
     duration_ms: float = 0,
-    mask: Mask | None = None,
 ) -> str | None:
     """The sentence that says which rule the answer breaks and what was seen; None when it is a success.
 
-    `body` None: there is none that is text. `mask` is given everything that is shown of the answer while it is whole,
-    so that half a secret is no more shown than a whole one.
+    `body` None: there is none that is text.
     """
     if status not in _accepted(rule.status):
         return f"The status was {status}; the job accepts {', '.join(rule.status)}."
     if rule.max_duration_ms is not None and duration_ms > rule.max_duration_ms:
         return f"The answer took {duration_ms:,.0f} ms; the job accepts at most {rule.max_duration_ms:,} ms."
     if rule.headers:
-        broken = _broken_header(rule.headers, list(headers), mask)
+        broken = _broken_header(rule.headers, list(headers))
         if broken is not None:
             return broken
-    return _broken_body(rule, body or "", mask)
+    return _broken_body(rule, body or "")
 
 
-def _broken_header(expected: Sequence[Header], seen: Sequence[Header], mask: Mask | None) -> str | None:
+def _broken_header(expected: Sequence[Header], seen: Sequence[Header]) -> str | None:
     for name, value in expected:
         values = [given.strip() for given_name, given in seen if given_name.lower() == name.lower()]
         if value not in values:
-            was = f"was {_shown(', '.join(values), mask)}" if values else "is missing"
+            was = f"was {_shown(', '.join(values))}" if values else "is missing"
             return f"The header {name} {was}; the job expects {_shown(value)}."
     return None
 
 
-def _broken_body(rule: SuccessRule, body: str, mask: Mask | None) -> str | None:
+def _broken_body(rule: SuccessRule, body: str) -> str | None:
     if rule.body_contains is not None and rule.body_contains not in body:
-        return f"The body does not contain {_shown(rule.body_contains)}; it {_beginning(body, mask)}."
+        return f"The body does not contain {_shown(rule.body_contains)}; it {_beginning(body)}."
     if rule.body_not_contains is not None and rule.body_not_contains in body:
         return f"The body contains {_shown(rule.body_not_contains)}."
     if rule.body_matches is not None and not _matches(rule.body_matches, body):
-        return f"The body does not match {_shown(rule.body_matches)}; it {_beginning(body, mask)}."
+        return f"The body does not match {_shown(rule.body_matches)}; it {_beginning(body)}."
     if rule.json:
-        return _broken_json(rule, body, mask)
+        return _broken_json(rule, body)
     return None
 
 
-def _broken_json(rule: SuccessRule, body: str, mask: Mask | None) -> str | None:
+def _broken_json(rule: SuccessRule, body: str) -> str | None:
     try:
         document = orjson.loads(body)
     except (ValueError, RecursionError):
-        return f"The body is not JSON; it {_beginning(body, mask)}."
+        return f"The body is not JSON; it {_beginning(body)}."
     for condition in rule.json:
         expected, found = orjson.loads(condition.equals), _at(document, condition.path)
         if found is _MISSING:
             return f"The body has nothing at {condition.path}; the job expects {_shown_json(expected)}."
         if not _equal(found, expected):
-            seen = _shown_json(found, mask)
+            seen = _shown_json(found)
             return f"The body has {seen} at {condition.path}; the job expects {_shown_json(expected)}."
     return None
 
@@ -214,19 +209,17 @@ def _equal(found: Any, expected: Any) -> bool:
     return found == expected and isinstance(found, bool) == isinstance(expected, bool)
 
 
-def _beginning(body: str, mask: Mask | None) -> str:
-    return f"begins with {_shown(body, mask)}" if body else "is empty or no text"
+def _beginning(body: str) -> str:
+    return f"begins with {_shown(body)}" if body else "is empty or no text"
 
 
-def _shown_json(value: Any, mask: Mask | None = None) -> str:
+def _shown_json(value: Any) -> str:
     if isinstance(value, str):
-        return _shown(value, mask)
+        return _shown(value)
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     return orjson.dumps(value).decode()
 
 
-def _shown(text: str, mask: Mask | None = None) -> str:
-    if mask is not None:
-        text = mask(text[:MASKED_CHARACTERS_MAX])
+def _shown(text: str) -> str:
     return repr(text if len(text) <= SHOWN_CHARACTERS_MAX else text[: SHOWN_CHARACTERS_MAX - 1] + "…")

@@ -1,7 +1,7 @@
 """Sends the requests of started runs, and hands each result to be recorded.
 
-Owns the pipeline load -> permit -> render -> sign -> send -> judge -> mask -> settle of one attempt, and the places:
-how many requests are in flight in all, for a team and to a host. An attempt keeps its place until its result is
+Owns the pipeline load -> unseal -> render -> permit -> sign -> send -> mask -> judge -> settle of one attempt, and the
+places: how many requests are in flight in all, for a team and to a host. An attempt keeps its place until its result is
 committed, so that a slow ledger slows the claims and nothing piles up; and while the ledger is slow or away, or this
 server short of something, there are fewer places. Must never start anything by itself, and never touch the ledger.
 """
@@ -12,7 +12,9 @@ import asyncio
 import dataclasses
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import NamedTuple
 
 import structlog
 
@@ -24,8 +26,8 @@ from zerocron.core.redaction import Redactor
 from zerocron.core.requests import host_of
 from zerocron.core.secret import Secret
 from zerocron.engine.attempt import Attempt, Result, Started
-from zerocron.engine.judging import execution_of, judge
-from zerocron.engine.masking import is_long, masked
+from zerocron.engine.judging import execution_of, judge, takes_long
+from zerocron.engine.reads import patiently
 from zerocron.engine.rendering import NotSent, render, secrets_named, sign
 from zerocron.metrics import Metrics
 
@@ -36,13 +38,11 @@ Settle = Callable[[Result], Awaitable[None]]
 Load = Callable[[Run], Awaitable[Definition]]
 Permit = Callable[[Run], Awaitable[bool]]
 Secrets = Callable[[str, frozenset[str]], Awaitable[Mapping[str, Secret]]]
-"""The secrets of a team by these names, or NotSent."""
+"""The secrets of a team by these names, or NotSent, Unavailable."""
 
 SigningKeys = Callable[[str], Awaitable[Sequence[bytes]]]
-"""The keys of a team that sign, the newest first, or NotSent."""
+"""The keys of a team that sign, the newest first, or NotSent, Unavailable."""
 
-LOAD_TRIES = 5
-LOAD_AGAIN_SECONDS = 1.0
 EARLY_SECONDS_MAX = 1.0
 """No run is committed longer before it begins."""
 
@@ -57,8 +57,8 @@ SHORTAGE_SECONDS = 5.0
 SHORTAGE_OVER_SECONDS = 330.0
 """Without another for so long a shortage is over, also where nothing was sent: what met it has been tried again."""
 
-MATCHED_BESIDE_BYTES = 1_024
-"""A longer body is matched with a regular expression beside the event loop: it may take half a second."""
+LEDGER_AWAY = NotSent("local_resources", "What the request needs could not be read from the database in time.")
+"""No failure of the job: the attempt does not count, and is made again."""
 
 
 async def always(_run: Run) -> bool:
@@ -71,6 +71,15 @@ async def no_secrets(_team_id: str, _names: frozenset[str]) -> Mapping[str, Secr
 
 async def no_signing_keys(_team_id: str) -> Sequence[bytes]:
     raise NotSent("not_signed", "This server signs no requests. Nothing was sent.")
+
+
+class _Prepared(NamedTuple):
+    """All that a request needs, so that nothing but the clock stands between the last look and the first byte."""
+
+    request: Request
+    redactor: Redactor | None = None
+    keys: Sequence[bytes] = ()
+    refusal: NotSent | None = None
 
 
 class Executor:
@@ -103,6 +112,7 @@ class Executor:
         self._short_at = float("-inf")
         self._secrets = secrets
         self._clock = clock
+        self._beside = ThreadPoolExecutor(1, thread_name_prefix="zerocron-judge")
         self._metrics = metrics
         self._capacity = self._places = capacity
         self._team_max = team_max or max(1, capacity * 9 // 10)
@@ -196,6 +206,10 @@ class Executor:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    def close(self) -> None:
+        """After `drain` or `abort`. Closing twice is no error."""
+        self._beside.shutdown(wait=False, cancel_futures=True)
+
     def _release(self, task: asyncio.Task[None]) -> None:
         started = self._tasks.pop(task)
         for counter, key in ((self._teams, started.run.team_id), (self._hosts, started.host)):
@@ -207,15 +221,20 @@ class Executor:
     async def _execute(self, started: Started) -> None:
         try:
             attempt = Attempt(started.run, started.definition or await self._loaded(started.run))
-            await self._due(started.run)
+            prepared = await self._prepared(attempt)
+            if (started.run.attempt_started_at or 0) > self._clock.now():
+                await self._due(started.run)
             if not await self._permit(started.run):
                 log.warning("attempt_not_sent", run_id=started.run.id, reason="its session has ended")
                 return  # whoever ended it settles the run
-            result = await self._attempt(attempt)
+            result = await self._attempt(attempt, prepared)
+        except Unavailable:
+            result = self._not_made(started, LEDGER_AWAY.kind, LEDGER_AWAY.message)
         except Exception:
             # A fault of ours in one attempt is recorded as its failure; it must not leave the run open.
             log.exception("attempt_failed_inside", run_id=started.run.id, attempt=started.run.attempt)
-            result = self._internal_error(started)
+            said = "0cron itself failed while executing this attempt; its log has the details."
+            result = self._not_made(started, "internal", said)
         await self._settle(result)
 
     async def _due(self, run: Run) -> None:
@@ -227,66 +246,59 @@ class Executor:
             await self._clock.sleep(min(early_ms / 1000, EARLY_SECONDS_MAX))
 
     async def _loaded(self, run: Run) -> Definition:
-        """What to send, when the start transaction left it in the ledger."""
-        for _ in range(LOAD_TRIES - 1):
-            try:
-                return await self._load(run)
-            except Unavailable:
-                await self._clock.sleep(LOAD_AGAIN_SECONDS)
-        return await self._load(run)
+        """What to send, when the start transaction left it in the ledger. Raises Unavailable."""
+        return await patiently(self._clock, partial(self._load, run))
 
-    async def _attempt(self, attempt: Attempt) -> Result:
-        names = secrets_named(attempt.definition)
-        if names:
-            return await self._attempt_with_secrets(attempt, names)
-        return await self._sent(attempt, render(attempt))
-
-    async def _attempt_with_secrets(self, attempt: Attempt, names: frozenset[str]) -> Result:
-        """No value of a secret is in what this returns."""
+    async def _prepared(self, attempt: Attempt) -> _Prepared:
+        """Whatever takes long or waits for the ledger comes before the last look at slot and session."""
+        team_id, definition = attempt.run.team_id, attempt.definition
+        names = secrets_named(definition)
+        if not (names or definition.sign):
+            return _Prepared(render(attempt))
         try:
-            secrets = await self._secrets(attempt.run.team_id, names)
-            request = render(attempt, secrets)
+            secrets = await self._secrets(team_id, names) if names else None
+            keys = await self._signing_keys(team_id) if definition.sign else ()
+            return _Prepared(render(attempt, secrets), Redactor(secrets.values()) if secrets else None, keys)
         except NotSent as refusal:
-            now = self._clock.now()
-            return judge(attempt, render(attempt), refusal.outcome(), started_at=now, now=now)
-        redactor = Redactor(secrets.values())
-        result = await self._sent(attempt, request, redactor.text)
-        if is_long(result):
-            return await asyncio.to_thread(masked, result, request, redactor)
-        return masked(result, request, redactor)
+            return _Prepared(render(attempt), refusal=refusal)
+        except Unavailable:
+            return _Prepared(render(attempt), refusal=LEDGER_AWAY)
 
-    async def _sent(self, attempt: Attempt, request: Request, mask: Callable[[str], str] | None = None) -> Result:
-        run, definition = attempt.run, attempt.definition
+    async def _attempt(self, attempt: Attempt, prepared: _Prepared) -> Result:
+        """No value of a secret is in what this returns."""
+        run, request, redactor = attempt.run, prepared.request, prepared.redactor
         started_at = self._clock.now()
+        if prepared.refusal is not None:
+            return judge(attempt, request, prepared.refusal.outcome(), started_at=started_at, now=started_at)
         if run.attempt == 1:
             self._metrics.lateness.observe(max(0, started_at - run.scheduled_for) / 1000)
         if not (request.verify_tls or self._allow_insecure_tls):
             request = dataclasses.replace(request, verify_tls=True)  # the operator has taken the permission back
-        if definition.sign:
-            try:
-                request = sign(request, run, await self._signing_keys(run.team_id), started_at)
-            except NotSent as refusal:
-                return judge(attempt, request, refusal.outcome(), started_at=started_at, now=self._clock.now())
+        if attempt.definition.sign:
+            request = sign(request, run, prepared.keys, started_at)
         outcome = await self._send(request)
         self._metrics.duration.observe(outcome.timings.total / 1000)
         if outcome.failure is not None and outcome.failure.own_shortage:
             self._ran_short()
         elif self._short_since is not None and self._clock.monotonic() - self._short_at > SHORTAGE_SECONDS:
             self._short_since = None  # there is enough of everything again
-        verdict = partial(judge, attempt, request, outcome, started_at=started_at, now=self._clock.now(), mask=mask)
-        answer = outcome.response
-        if definition.success.body_matches is None or answer is None or len(answer.body) <= MATCHED_BESIDE_BYTES:
+        verdict = partial(
+            judge, attempt, request, outcome, started_at=started_at, now=self._clock.now(), redactor=redactor
+        )
+        if not takes_long(attempt.definition.success, request, outcome, redactor):
             return verdict()
-        return await asyncio.to_thread(verdict)
+        # One thread for all of these: more would take the event loop's turns from it.
+        return await asyncio.get_running_loop().run_in_executor(self._beside, verdict)
 
-    def _internal_error(self, started: Started) -> Result:
-        now = self._clock.now()
+    def _not_made(self, started: Started, kind: str, message: str) -> Result:
+        """An attempt of which nothing is known but that it failed here."""
+        now = max(self._clock.now(), started.run.attempt_started_at or 0)
         execution = execution_of(
             started.run,
             status=ExecutionStatus.ERROR,
             started_at=now,
             finished_at=now,
-            error_kind="internal",
-            error_message="0cron itself failed while executing this attempt; its log has the details.",
+            error_kind=kind,
+            error_message=message,
         )
         return Result(started.run, started.definition.retry if started.definition else RetryPolicy(), execution)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable
 
 import structlog
 
@@ -17,7 +18,7 @@ from zerocron.core.errors import Unavailable
 from zerocron.core.model import Instant
 from zerocron.core.retry import RetryBudget
 from zerocron.engine.attempt import Result
-from zerocron.engine.finishing import Finished, finish_batch
+from zerocron.engine.finishing import Finished, bare, finish_batch
 from zerocron.engine.starting import StopPoint
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger.database import Ledger
@@ -29,8 +30,8 @@ log = structlog.get_logger(__name__)
 LINGER_SECONDS = 0.015
 IDLE_SECONDS = 60
 BATCH_MAX = 250
-COMPANY_ENOUGH = 40
-"""So many results wait for no more: in a burst every place counts."""
+COMPANY_ENOUGH = 150
+"""So many results wait for no more. In a burst a transaction costs most; fewer places would stand empty with less."""
 
 BATCH_BYTES_MAX = 8_388_608
 RETRY_SECONDS_MAX = 5.0
@@ -38,6 +39,9 @@ BUSY_SECONDS = 0.05
 """When all results of a batch wait for jobs that other transactions hold, the next look is this much later."""
 
 ALONE_ATTEMPTS_MAX = 3
+
+Handed = tuple[Result, asyncio.Future[None]]
+"""A result, and who waits for it to be written."""
 
 
 class Finisher:
@@ -59,7 +63,7 @@ class Finisher:
         self._metrics = metrics
         self._stop_point = stop_point
         self._budget = budget
-        self._waiting: list[tuple[Result, asyncio.Future[None]]] = []
+        self._waiting: list[Handed] = []
         self._arrived = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
@@ -101,18 +105,14 @@ class Finisher:
             if len(self._waiting) < COMPANY_ENOUGH:
                 await self._clock.sleep(LINGER_SECONDS)
             batch = self._take()
-            busy = await self._record([result for result, _ in batch])
-            for result, future in batch:
-                if result.run.id in busy:
-                    self._waiting.append((result, future))
-                elif not future.done():
-                    future.set_result(None)
+            busy = await self._record(batch)
             if busy:
+                self._waiting += busy
                 self._arrived.set()  # nobody else may come
             if len(busy) == len(batch):
                 await self._clock.sleep(BUSY_SECONDS)
 
-    def _take(self) -> list[tuple[Result, asyncio.Future[None]]]:
+    def _take(self) -> list[Handed]:
         size = count = 0
         for result, _ in self._waiting[:BATCH_MAX]:
             execution = result.execution
@@ -125,32 +125,37 @@ class Finisher:
             self._arrived.clear()
         return batch
 
-    async def _record(self, results: list[Result]) -> set[str]:
-        """Write until it is written, for as long as the ledger is away; the runs whose job another transaction holds.
+    async def _record(self, batch: list[Handed]) -> list[Handed]:
+        """Write until it is written, for as long as the ledger is away; those whose job another transaction holds.
 
-        A batch that fails for another reason is tried one by one; a result that cannot be written even alone is left
-        to the sweep, which settles its run as lost. Nothing behind it waits for ever.
+        A batch that fails for another reason is tried one by one. A result that cannot be written even alone is written
+        without its request and answer, so that its run ends as it did; and if that fails, too, it is left to the sweep,
+        which settles its run as lost. Nothing behind it waits for ever.
         """
         delay = 0.1
         failures = 0
         while True:
             try:
-                return await self._write(results)
+                return await self._write(batch)
             except Unavailable as error:
                 self._metrics.ledger_unavailable.inc()
-                log.error("ledger_unavailable", results_waiting=len(self._waiting) + len(results), error=str(error))
+                log.error("ledger_unavailable", results_waiting=len(self._waiting) + len(batch), error=str(error))
             except Exception:
                 failures += 1
-                log.exception("results_not_recorded", results=len(results), attempt=failures)
-                if len(results) == 1 and failures == ALONE_ATTEMPTS_MAX:
-                    return set()
+                log.exception("results_not_recorded", results=len(batch), attempt=failures)
+                if len(batch) == 1 and failures == ALONE_ATTEMPTS_MAX:
+                    batch = [(bare(batch[0][0]), batch[0][1])]
+                elif len(batch) == 1 and failures > ALONE_ATTEMPTS_MAX:
+                    _resolve(batch)
+                    return []
             self._metrics.loop_errors.labels("finisher").inc()
             await self._clock.sleep(delay)
             delay = min(delay * 2, RETRY_SECONDS_MAX)
-            if failures and len(results) > 1:
-                return set().union(*[await self._record([result]) for result in results])
+            if failures and len(batch) > 1:
+                return [busy for handed in batch for busy in await self._record([handed])]
 
-    async def _write(self, results: list[Result]) -> set[str]:
+    async def _write(self, batch: list[Handed]) -> list[Handed]:
+        results = [result for result, _ in batch]
         self._stop_point("before-finish")
         begun = self._clock.monotonic()
         finished = await self._ledger.write(
@@ -159,8 +164,9 @@ class Finisher:
         )
         self._metrics.transaction.labels("finish").observe(self._clock.monotonic() - begun)
         self._stop_point("after-finish")
+        _resolve(handed for handed in batch if handed[0].run.id not in finished.busy)  # their places are free
         await self._publish(finished, results, self._clock.now())
-        return finished.busy
+        return [handed for handed in batch if handed[0].run.id in finished.busy] if finished.busy else []
 
     async def _publish(self, finished: Finished, results: list[Result], now: Instant) -> None:
         for status, count in Counter(finished.ended).items():
@@ -173,3 +179,9 @@ class Finisher:
         if finished.late:
             log.warning("late_results_kept", count=finished.late)
         await put_near(self._timetable, finished.put, now)
+
+
+def _resolve(written: Iterable[Handed]) -> None:
+    for _, future in written:
+        if not future.done():
+            future.set_result(None)

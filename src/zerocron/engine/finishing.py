@@ -7,6 +7,7 @@ changes nothing the second time, so it may be repeated after an unclear commit.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -39,6 +40,7 @@ from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger.telling import JobTelling
 from zerocron.storage.timetable.contract import job_member, run_member
 
+UNRECORDED_MESSAGE = "What was sent and answered could not be recorded; the log of the server says why."
 LOST_MESSAGE = "The process that ran it stopped before the result was recorded; the request may have been sent."
 
 
@@ -164,6 +166,20 @@ def _lost_execution(run: Run, now: Instant) -> Execution:
         error_kind="node_lost",
         error_message=LOST_MESSAGE,
     )
+
+
+def bare(result: Result) -> Result:
+    """The same ending without what was sent and answered, for a result whose record the ledger does not take."""
+    execution = dataclasses.replace(
+        result.execution,
+        timings={},
+        request={},
+        request_body=None,
+        response=None,
+        response_body=None,
+        error_message=None if result.succeeded else UNRECORDED_MESSAGE,
+    )
+    return dataclasses.replace(result, execution=execution)
 
 
 def disabled_sentence(failures: int, disable_after: int) -> str:

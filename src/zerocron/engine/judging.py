@@ -1,19 +1,45 @@
 """What came of an attempt: the answer against the job's success rule, and the record of both.
 
-Owns the verdict of an attempt, not of its run (`core.lifecycle` decides that). Pure: it sends and writes nothing.
+Owns the verdict of an attempt, not of its run (`core.lifecycle` decides that). Where the request held secrets it judges
+what `engine.masking` left of the exchange: a rule that saw the answer as it came would tell whoever may edit the job,
+one question after the other, what the value is. Pure: it sends and writes nothing.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from itertools import chain
 
 from zerocron.core.bodies import as_text
 from zerocron.core.exchange import Hop, Outcome, Request, Response, Timings
-from zerocron.core.model import Execution, ExecutionStatus, Instant, Reason, Run
+from zerocron.core.model import Execution, ExecutionStatus, Instant, Reason, Run, SuccessRule
+from zerocron.core.redaction import Redactor
 from zerocron.core.retry import refuses_retry, retry_after_ms
 from zerocron.core.success import broken_rule
 from zerocron.engine.attempt import Attempt, Result
+from zerocron.engine.masking import masked
+
+MATCHED_AT_ONCE_BYTES_MAX = 1_024
+"""A longer body is matched with a regular expression beside the event loop: a hostile one takes 10 us a byte."""
+
+JUDGED_AT_ONCE_BYTES_MAX = 4_096
+"""A longer exchange is masked, or read as JSON, beside it: full of escapes it takes 5 us a byte."""
+
+
+def takes_long(rule: SuccessRule, request: Request, outcome: Outcome, redactor: Redactor | None) -> bool:
+    """Whether `judge` might hold others up."""
+    if redactor is None and not rule.json and rule.body_matches is None:
+        return False
+    answer = outcome.response or (outcome.failure.response if outcome.failure else None)
+    size = 0 if answer is None else len(answer.body)
+    if rule.body_matches is not None and size > MATCHED_AT_ONCE_BYTES_MAX:
+        return True
+    if redactor is not None:
+        texts = [request.url, *(hop.url for hop in outcome.hops)]
+        texts += chain.from_iterable(chain(request.headers, () if answer is None else answer.headers))
+        size += len(request.body or b"") + sum(map(len, texts))
+    return size > JUDGED_AT_ONCE_BYTES_MAX
 
 
 def judge(
@@ -23,10 +49,11 @@ def judge(
     *,
     started_at: Instant,
     now: Instant,
-    mask: Callable[[str], str] | None = None,
+    redactor: Redactor | None = None,
 ) -> Result:
-    """Make an attempt's record of what came of it, by the job's success rule. `mask` takes secrets out of a text of
-    which a sentence may quote a part; the whole record is masked by `engine.masking`."""
+    """Make an attempt's record of what came of it, by the job's success rule. `redactor` masks the secrets it used."""
+    if redactor is not None:
+        request, outcome = masked(request, outcome, redactor)
     response = outcome.response or (outcome.failure.response if outcome.failure else None)
     body, encoding = _kept(response) if response is not None else (None, "utf-8")
     kind = message = None
@@ -37,7 +64,7 @@ def judge(
     elif response is not None:
         readable = body if encoding == "utf-8" else None
         rule = attempt.definition.success
-        message = broken_rule(rule, response.status, readable, response.headers, outcome.timings.total, mask)
+        message = broken_rule(rule, response.status, readable, response.headers, outcome.timings.total)
         if message is not None:
             kind, status = "rule", ExecutionStatus.FAILED
     execution = execution_of(
@@ -48,7 +75,7 @@ def judge(
         duration_ms=round(outcome.timings.total, 3),
         timings=_timings_record(outcome.timings),
         request=_request_record(request, outcome.hops),
-        request_body=attempt.definition.body,
+        request_body=None if request.body is None else request.body.decode(),
         response=None if response is None else _response_record(response, encoding),
         response_body=body,
         error_kind=kind,

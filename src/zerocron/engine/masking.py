@@ -1,57 +1,70 @@
-"""What is kept of an attempt, without the values of the secrets it used.
+"""An exchange without the values of the secrets it used.
 
-Owns the last step before a record leaves for the ledger. The answer was judged as it came; what is kept of it and of
-the request is masked here. Pure.
+Owns the step between the answer of a target and everything that is made of it. Rules, records and sentences see an
+exchange as it was masked here: what somebody may read or test of an answer never depends on a value. Pure.
 """
 
 from __future__ import annotations
 
-import base64
 import dataclasses
+from collections.abc import Iterable
 
-from zerocron.core.exchange import Request
-from zerocron.core.model import BODY_BYTES_MAX, Execution
-from zerocron.core.redaction import Redactor
-from zerocron.engine.attempt import Result
-
-MASKED_AT_ONCE_CHARACTERS_MAX = 65_536
-"""A longer record is masked in a thread: it takes milliseconds, in which other runs would be late."""
+from zerocron.core.bodies import as_text
+from zerocron.core.exchange import Failure, Outcome, Request, Response
+from zerocron.core.model import BODY_BYTES_MAX
+from zerocron.core.redaction import UNSEARCHABLE, Redactor
 
 
-def is_long(result: Result) -> bool:
-    execution = result.execution
-    return len(execution.request_body or "") + len(execution.response_body or "") > MASKED_AT_ONCE_CHARACTERS_MAX
-
-
-def masked(result: Result, request: Request, redactor: Redactor) -> Result:
-    """The same result, its record masked. `request` as it was sent."""
-    execution = result.execution
-    response, response_body = _masked_response(execution, redactor)
-    return dataclasses.replace(
-        result,
-        execution=dataclasses.replace(
-            execution,
-            request=redactor.anything(execution.request),
-            request_body=None if request.body is None else redactor.text(request.body.decode()),
-            response=response,
-            response_body=response_body,
-            error_message=None if execution.error_message is None else redactor.sentence(execution.error_message),
+def masked(request: Request, outcome: Outcome, redactor: Redactor) -> tuple[Request, Outcome]:
+    """The request as it was sent and what came of it, both masked."""
+    answer, failure = outcome.response, outcome.failure
+    return (
+        dataclasses.replace(
+            request,
+            url=redactor.text(request.url),
+            headers=_masked_headers(request.headers, redactor),
+            body=None if request.body is None else redactor.text(request.body.decode()).encode(),
+        ),
+        dataclasses.replace(
+            outcome,
+            response=None if answer is None else _masked_response(answer, redactor, cut=answer.truncated),
+            failure=None if failure is None else _masked_failure(failure, redactor),
+            hops=tuple(dataclasses.replace(hop, url=redactor.text(hop.url)) for hop in outcome.hops),
         ),
     )
 
 
-def _masked_response(execution: Execution, redactor: Redactor) -> tuple[dict[str, object] | None, str | None]:
-    response, body = redactor.anything(execution.response), execution.response_body
-    if response is None or body is None:
-        return response, body
-    # Of an answer that failed nobody knows where it would have ended.
-    cut = bool(response.get("truncated")) or execution.error_kind not in (None, "rule")
-    if response.get("encoding") == "base64":
-        data = redactor.data(base64.b64decode(body), cut=cut)
-        response["truncated"] = response.get("truncated") or len(data) > BODY_BYTES_MAX
-        return response, base64.b64encode(data[:BODY_BYTES_MAX]).decode()
-    text = redactor.text(body, cut=cut)
-    if len(text) > max(BODY_BYTES_MAX, len(body)):  # masks may be longer than what they hide
-        response["truncated"] = True
-        text = text[:BODY_BYTES_MAX]
-    return response, text
+def _masked_headers(headers: Iterable[tuple[str, str]], redactor: Redactor) -> tuple[tuple[str, str], ...]:
+    return tuple((redactor.text(name), redactor.text(value)) for name, value in headers)
+
+
+def _masked_failure(failure: Failure, redactor: Redactor) -> Failure:
+    answer = failure.response
+    return dataclasses.replace(
+        failure,
+        message=redactor.sentence(failure.message),
+        # Of an answer that failed nobody knows where it would have ended.
+        response=None if answer is None else _masked_response(answer, redactor, cut=True),
+    )
+
+
+def _masked_response(response: Response, redactor: Redactor, *, cut: bool) -> Response:
+    headers = _masked_headers(response.headers, redactor)
+    body = _masked_body(response, redactor, cut=cut)
+    if body == response.body:
+        return dataclasses.replace(response, headers=headers)
+    return dataclasses.replace(
+        response,
+        headers=tuple((name, UNSEARCHABLE if name.lower() == "content-length" else value) for name, value in headers),
+        body=body[:BODY_BYTES_MAX],
+        body_bytes=len(body),  # the size of what came would tell how long the value is
+        truncated=response.truncated or len(body) > BODY_BYTES_MAX,
+    )
+
+
+def _masked_body(response: Response, redactor: Redactor, *, cut: bool) -> bytes:
+    text = as_text(response.body, response.content_type, truncated=response.truncated)
+    if text is None:
+        return redactor.data(response.body, cut=cut)
+    masked = redactor.text(text, cut=cut)
+    return response.body if masked == text else masked.encode()

@@ -7,19 +7,21 @@ be sent as it is meant raises NotSent: a request goes out whole or not at all.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from zerocron.core import placeholders
 from zerocron.core.errors import Invalid
 from zerocron.core.exchange import Failure, Outcome, Request, Timings
 from zerocron.core.instants import to_rfc3339
 from zerocron.core.model import BODY_BYTES_MAX, Definition, Instant, Run
-from zerocron.core.requests import URL_CHARACTERS_MAX, check_header, split_url
+from zerocron.core.placeholders import TooLong
+from zerocron.core.requests import HEADER_VALUE_CHARACTERS_MAX, URL_CHARACTERS_MAX, check_header, split_url
 from zerocron.core.secret import Secret, may_go_to
 from zerocron.core.signing import signed_headers
 from zerocron.engine.attempt import Attempt
 
 Headers = list[tuple[str, str]]
+NAMES_SHOWN_MAX = 5
 
 
 class NotSent(Exception):
@@ -32,6 +34,12 @@ class NotSent(Exception):
 
     def outcome(self) -> Outcome:
         return Outcome(None, Failure(self.kind, self.message), Timings(None, None, None, None, 0.0))
+
+
+def first_few(names: Collection[str]) -> str:
+    """Names for a message, which has room for some."""
+    shown, more = sorted(names)[:NAMES_SHOWN_MAX], len(names) - NAMES_SHOWN_MAX
+    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
 
 
 def secrets_named(definition: Definition) -> frozenset[str]:
@@ -97,34 +105,44 @@ def _filled(definition: Definition, headers: Headers, secrets: Mapping[str, Secr
         return secrets[name].reveal()
 
     try:
-        url = placeholders.fill_url(definition.url, value_of)
+        url = placeholders.fill_url(definition.url, value_of, characters_max=URL_CHARACTERS_MAX)
     except ValueError:
         raise NotSent("secret_unusable", "A secret cannot be part of the scheme or host of a URL.") from None
-    if len(url) > URL_CHARACTERS_MAX:
-        raise NotSent("secret_unusable", f"With its secrets the URL is longer than {URL_CHARACTERS_MAX:,} characters.")
-    filled = [(name, placeholders.fill(value, value_of)) for name, value in headers]
-    for (name, value), (_, written) in zip(filled, headers, strict=True):
-        if value is not written:
-            _check_filled_header(name, value, written)
-    body = definition.body
-    if body is not None:
-        content_type = next(value for name, value in headers if name.lower() == "content-type")
-        body = placeholders.fill(body, value_of, placeholders.escape_for(content_type))
-        if body is not definition.body and len(body.encode()) > BODY_BYTES_MAX:
-            raise NotSent("secret_unusable", f"With its secrets the body is longer than {BODY_BYTES_MAX:,} bytes.")
-    return url, filled, body
+    except TooLong:
+        message = f"With its secrets the URL is longer than {URL_CHARACTERS_MAX:,} characters."
+        raise NotSent("secret_unusable", message) from None
+    filled = [(name, _filled_header(name, written, value_of)) for name, written in headers]
+    if definition.body is None:
+        return url, filled, None
+    content_type = next(value for name, value in headers if name.lower() == "content-type")
+    return url, filled, _filled_body(definition.body, content_type, value_of)
 
 
-def _check_filled_header(name: str, value: str, written: str) -> None:
+def _filled_header(name: str, written: str, value_of: Callable[[str], str]) -> str:
     try:
-        check_header(name, value)
-    except Invalid:
-        names = ", ".join(sorted(placeholders.names_in(written)))
+        value = placeholders.fill(written, value_of, characters_max=HEADER_VALUE_CHARACTERS_MAX)
+        if value is not written:
+            check_header(name, value)
+    except (Invalid, TooLong):
         raise NotSent(
             "secret_unusable",
-            f"The secret {names} does not fit into the header {name}: it holds a line break, another control "
-            "character or a letter outside of Latin-1, or is too long.",
+            f"The secret {first_few(placeholders.names_in(written))} does not fit into the header {name}: it holds a "
+            "line break, another control character or a letter outside of Latin-1, or is too long.",
         ) from None
+    return value
+
+
+def _filled_body(written: str, content_type: str, value_of: Callable[[str], str]) -> str:
+    try:
+        body = placeholders.fill(
+            written, value_of, placeholders.escape_for(content_type), characters_max=BODY_BYTES_MAX
+        )
+        if body is not written and len(body.encode()) > BODY_BYTES_MAX:
+            raise TooLong
+    except TooLong:
+        message = f"With its secrets the body is longer than {BODY_BYTES_MAX:,} bytes."
+        raise NotSent("secret_unusable", message) from None
+    return body
 
 
 def _allowed_hosts(url: str, secrets: Mapping[str, Secret]) -> tuple[tuple[str, ...], ...]:
@@ -132,11 +150,11 @@ def _allowed_hosts(url: str, secrets: Mapping[str, Secret]) -> tuple[tuple[str, 
     bound = [secret for secret in secrets.values() if secret.allowed_hosts]
     if bound:
         host = split_url(url).host
-        refused = sorted(secret.name for secret in bound if not may_go_to(host, secret.allowed_hosts))
+        refused = [secret.name for secret in bound if not may_go_to(host, secret.allowed_hosts)]
         if refused:
             raise NotSent(
                 "secret_host_refused",
-                f"The secret {', '.join(refused)} may not be sent to {host}: it is bound to other hosts. Change the "
+                f"The secret {first_few(refused)} may not be sent to {host}: it is bound to other hosts. Change the "
                 "URL of the job, or the allowed hosts of the secret. Nothing was sent.",
             )
     return tuple(secret.allowed_hosts for secret in bound)

@@ -159,6 +159,7 @@ class Engine:
             budget=RetryBudget(bounds.retry_percent_max),
         )
         self.unsealer = Unsealer(ledger=ledger, clock=clock, keyring=keyring)
+        self._signer = Signer(ledger=ledger, clock=clock, keyring=keyring)
         self.executor = Executor(
             load=self._load_definition,
             send=send,
@@ -170,7 +171,7 @@ class Engine:
             host_max=bounds.host_in_flight_max,
             permit=self.session.permits,
             secrets=self.unsealer.secrets,
-            signing_keys=Signer(ledger=ledger, clock=clock, keyring=keyring).keys,
+            signing_keys=self._signer.keys,
             allow_insecure_tls=allow_insecure_tls,
         )
         self.heartbeat = Heartbeat(ledger=ledger, timetable=timetable, clock=clock)
@@ -256,8 +257,10 @@ class Engine:
         if not await self._drained(drain_seconds, force):
             log.warning("aborting", in_flight=len(self.executor.in_flight))
             await self.executor.abort()
+        self.executor.close()
         await self._finisher.stop()
         await self.unsealer.close()
+        await self._signer.close()
         for loop in self._keeping:
             await loop.stop()
         await self.notifier.stop()

@@ -98,18 +98,19 @@ class Scheduler:
         self._early_ms = early_ms
         self._index_is_sound = index_is_sound
         self._is_direct = False
+        self._asked_ledger_at = float("-inf")
         self._set_aside: dict[str, tuple[int, Instant]] = {}  # member: failures, and when it is tried again
         self._random = random.Random(session.id)
 
     async def tick(self) -> float:
         """Start what is due; returns how many seconds nothing will be."""
         self._timetable.earlier.clear()  # before every way out: left set, it would end each pause at once
+        self._executor.freed.clear()  # before the places are counted: one that becomes free from here on is news
         if not self._session.is_valid():
             return IDLE_SECONDS_MAX  # a node that may have been given up starts nothing
         full_teams, team_room = self._executor.team_room()
         limit = min(self._executor.free, team_room, CLAIM_LIMIT_MAX)
         if limit <= 0:
-            self._executor.freed.clear()
             await self._clock.wait(self._executor.freed, IDLE_SECONDS_MAX)
             return 0
         claim = await self._claim(limit, full_teams)
@@ -127,7 +128,6 @@ class Scheduler:
             return 0 if len(claim.members) >= FULL_BATCH else COMPANY_SECONDS
         if full_teams:
             self._metrics.deferred.labels("team").inc()
-            self._executor.freed.clear()
             await self._clock.wait(self._executor.freed, FULL_TEAM_SECONDS)
             return 0
         idle_seconds = DIRECT_SECONDS if self._works_from_the_ledger else IDLE_SECONDS_MAX
@@ -148,6 +148,10 @@ class Scheduler:
 
     async def _claim(self, limit: int, full_teams: Sequence[str]) -> Claim:
         now = self._clock.now()
+        if self._is_direct_due():
+            direct = await self._claim_from_ledger(now, limit, full_teams)
+            if direct.members:
+                return direct
         try:
             claim = await self._timetable.claim(now + self._early_ms, limit, without=full_teams)
         except TimetableAway as error:
@@ -160,13 +164,16 @@ class Scheduler:
             log.info("timetable_back")
         self._is_direct = False
         self._metrics.timetable_up.set(1)
-        if not claim.members and not self._index_is_sound():
-            return await self._claim_from_ledger(now, limit, full_teams)
         return claim
+
+    def _is_direct_due(self) -> bool:
+        """Also while the index has something to give: one of its shards may be away, or not yet be restored."""
+        return not self._index_is_sound() and self._clock.monotonic() - self._asked_ledger_at >= DIRECT_SECONDS
 
     async def _claim_from_ledger(self, now: Instant, limit: int, full_teams: Sequence[str]) -> Claim:
         """What is due by the ledger. Nobody else is kept from it: the start transaction finds out who is first."""
         self._metrics.direct_claims.inc()
+        self._asked_ledger_at = self._clock.monotonic()
 
         def due(connection: Connection) -> dict[str, Instant]:
             jobs = job_rows.overdue(connection, before=now + 1, limit=DIRECT_CANDIDATES, without=full_teams)

@@ -18,6 +18,7 @@ Rules of this room:
 | `door` | Outbound: the pool, and the way of a request through the others |
 | `guard` | which address a socket may be made for |
 | `resolver` | names to addresses, in threads of our own |
+| `dialling` | a bare connection for what is not HTTP, past the same gate |
 | `wire` | a request in aiohttp's terms, byte for byte what was asked |
 | `protocol` | the client's end of a connection: what aiohttp's parser leaves open |
 | `reading` | an answer as it comes in, within its caps |

@@ -17,8 +17,8 @@ from zerocron.core.addresses import AllowList, OwnEndpoint
 from zerocron.core.errors import Invalid
 from zerocron.core.exchange import Failure, Hop, Outcome, Request, Timings
 from zerocron.core.requests import check_method
+from zerocron.outbound import dialling, protocol, resolver
 from zerocron.outbound import probe as probes
-from zerocron.outbound import protocol, resolver
 from zerocron.outbound.failures import TROUBLE, Scene, failure_of
 from zerocron.outbound.guard import Guard
 from zerocron.outbound.probe import Probe
@@ -110,6 +110,16 @@ class Outbound:
         if request.redirects <= 0 or outcome.response is None:
             return outcome
         return await self._follow(session, request, outcome, began)
+
+    async def dial(self, host: str, port: int, *, allow: AllowList, timeout_seconds: float) -> socket.socket | Failure:
+        """Connect to a server that does not speak HTTP: a connected, non-blocking socket, which is the caller's.
+
+        For servers that the operator has named, never for users': any port may be dialled. Addresses are judged as
+        those of `send` are, with `allow` in place of the list for jobs. Trouble on the way is a Failure, never raised.
+        """
+        if self._resolver is None:
+            raise RuntimeError("Outbound is not started.")
+        return await dialling.dial(self._resolver, self._guard, host, port, allow, timeout_seconds)
 
     async def _follow(
         self, session: aiohttp.ClientSession, request: Request, outcome: Outcome, began: float

@@ -38,7 +38,20 @@ class _Fault(NamedTuple):
 
 
 def failure_of(error: Exception, scene: Scene) -> Failure:
-    fault = _fault(error, scene)
+    return _failure(_fault(error, scene))
+
+
+def lookup_failure(error: OSError) -> Failure:
+    """Of a name that was looked up without aiohttp."""
+    return _failure(_dns(error))
+
+
+def connection_failure(error: OSError) -> Failure:
+    """Of an address that was dialled without aiohttp."""
+    return _failure(_connecting(error, Probe([], "", False)))
+
+
+def _failure(fault: _Fault) -> Failure:
     return Failure(fault.kind, fault.message or ERROR_KINDS[fault.kind])
 
 

@@ -29,8 +29,9 @@ UNACKNOWLEDGED_MILLISECONDS_MAX = 120_000
 class AddressRefused(OSError):
     """The guard said no. An OSError, so that the next address of the name is tried."""
 
-    def __init__(self) -> None:
+    def __init__(self, found: Refusal) -> None:
         super().__init__(errno.EACCES, "address refused")
+        self.found = found
 
 
 class Guard:
@@ -47,7 +48,7 @@ class Guard:
         """Whether the URL names this installation; asked for every request, for a kept connection passes no gate."""
         if not self._base_urls:
             return None
-        endpoint = own_endpoint_named(url.raw_host or "", url.port or 0, self._base_urls)
+        endpoint = own_endpoint_named(url.raw_host or "", url.port or 0, url.raw_path, self._base_urls)
         return None if endpoint is None or endpoint.opens(url.raw_path) else OWN_SERVER
 
     def open_socket(self, addr_info: aiohttp.AddrInfoType) -> socket.socket:
@@ -57,13 +58,23 @@ class Guard:
         if found := self._judge(str(address[0]), int(address[1]), probe):
             if probe is not None:
                 probe.refusal = found
-            raise AddressRefused
+            raise AddressRefused(found)
         if probe is not None:
             probe.dialled_at = probe.dialled_at or perf_counter()
             probe.dialled_ipv4 |= family == socket.AF_INET
-        sock = socket.socket(family, kind, proto)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MILLISECONDS_MAX)
+        return _socket(family, kind, proto)
+
+    def open_bare_socket(
+        self, family: socket.AddressFamily, address: str, port: int, allow: AllowList
+    ) -> socket.socket:
+        """For what is not HTTP, with an allow list of its own: no port is refused for what it speaks, ours are."""
+        found = refusal(address, port, allow, speaks_http=False)
+        if found is None and own_endpoint_at(address, port, self._listeners, _is_this_machine):
+            found = OWN_SERVER
+        if found is not None:
+            raise AddressRefused(found)
+        sock = _socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        sock.setblocking(False)
         return sock
 
     def _judge(self, address: str, port: int, probe: probes.Probe | None) -> Refusal | None:
@@ -77,6 +88,13 @@ class Guard:
             return OWN_SERVER
         probe.single_use = True  # kept alive, it would serve another path without passing here
         return None
+
+
+def _socket(family: int, kind: int, proto: int) -> socket.socket:
+    sock = socket.socket(family, kind, proto)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MILLISECONDS_MAX)
+    return sock
 
 
 def _is_this_machine(address: Address) -> bool:

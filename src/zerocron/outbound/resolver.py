@@ -36,21 +36,32 @@ class Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        loop = asyncio.get_running_loop()
-        try:
-            looking_up = loop.run_in_executor(self._threads, self._look_up, host, port, family)
-        except RuntimeError:
-            raise OSError(errno.EAGAIN, "no thread for a look-up") from None
         addresses = [
             ResolveResult(
-                hostname=host, host=str(address[0]), port=port, family=family, proto=proto, flags=socket.AI_NUMERICHOST
+                hostname=host,
+                host=address,
+                port=port,
+                family=found,
+                proto=socket.IPPROTO_TCP,
+                flags=socket.AI_NUMERICHOST,
             )
-            for family, _, proto, _, address in await looking_up
+            for found, address, _ in await self.addresses(host, port, family)
         ]
         # Only a kindness to what follows, the gate judges again: with one permitted address the others are not tried,
         # so that the failure told is the permitted one's.
         permitted = [entry for entry in addresses if self._permits(entry["host"], port)]
         return (permitted or addresses)[:ADDRESSES_MAX]
+
+    async def addresses(
+        self, host: str, port: int, family: socket.AddressFamily
+    ) -> list[tuple[socket.AddressFamily, str, int]]:
+        """All that the system says: family, address, port. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        try:
+            looking_up = loop.run_in_executor(self._threads, self._look_up, host, port, family)
+        except RuntimeError:
+            raise OSError(errno.EAGAIN, "no thread for a look-up") from None
+        return [(found, str(address[0]), port) for found, _, _, _, address in await looking_up]
 
     async def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

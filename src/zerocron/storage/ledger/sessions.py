@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, func, or_, select, update
 from sqlalchemy.sql.expression import literal_column
 
 from zerocron.core.model import Instant
@@ -56,18 +56,23 @@ def renew(
 
 
 def hold(connection: Connection, session_id: str) -> bool:
-    """Keep a session from being ended until this transaction is over; False when it has ended already."""
-    query = select(sessions.c.id).where(sessions.c.id == session_id, sessions.c.ended_at.is_(None))
-    return connection.scalar(query.with_for_update(read=True)) is not None
+    """Keep a session from being ended until this transaction is over; False when it has ended already.
+
+    It may be renewed meanwhile: who ends a session takes a stronger hold than who renews it.
+    """
+    return connection.scalar(_HOLD, {"session": session_id}) is not None
+
+
+_HOLD = (
+    select(sessions.c.id)
+    .where(sessions.c.id == bindparam("session"), sessions.c.ended_at.is_(None))
+    .with_for_update(read=True, key_share=True)
+)
 
 
 def end(connection: Connection, session_ids: Sequence[str], *, now: Instant, reason: str) -> None:
     """End sessions; those that ended already keep their first reason ("closed" or "fenced")."""
-    connection.execute(
-        update(sessions)
-        .where(sessions.c.id.in_(session_ids), sessions.c.ended_at.is_(None))
-        .values(ended_at=now, end_reason=reason)
-    )
+    _end(connection, sessions.c.id.in_(session_ids), now=now, reason=reason)
 
 
 def fence_expired(connection: Connection, now: Instant, *, validity_ms: int) -> int:
@@ -76,12 +81,17 @@ def fence_expired(connection: Connection, now: Instant, *, validity_ms: int) -> 
     One that would be valid for longer than a validity was not renewed since the database's clock was set back.
     """
     out_of_time = or_(sessions.c.expires_at < now, sessions.c.expires_at > now + validity_ms)
-    statement = (
-        update(sessions)
-        .where(sessions.c.settled_at.is_(None), sessions.c.ended_at.is_(None), out_of_time)
-        .values(ended_at=now, end_reason="fenced")
-    )
-    return connection.execute(statement).rowcount
+    return _end(connection, out_of_time, now=now, reason="fenced")
+
+
+def _end(connection: Connection, condition: ColumnElement[bool], *, now: Instant, reason: str) -> int:
+    """End those that have not ended, once no transaction holds them any more: an UPDATE alone would not wait for it."""
+    query = select(sessions.c.id).where(sessions.c.settled_at.is_(None), sessions.c.ended_at.is_(None), condition)
+    ending = list(connection.scalars(query.order_by(sessions.c.id).with_for_update()))
+    if ending:
+        statement = update(sessions).where(sessions.c.id.in_(ending)).values(ended_at=now, end_reason=reason)
+        connection.execute(statement)
+    return len(ending)
 
 
 def unended_except(connection: Connection, session_id: str) -> list[str]:

@@ -61,6 +61,9 @@ PATIENCE_MS = 10_000
 MARK_MS = 3_600_000
 """A node that is away for longer takes the index for lost when it comes back; that costs one restoration."""
 
+OWED_MAX = 10_000
+"""So many members that Redis did not take are remembered; after more the index counts as lost."""
+
 REDIS_VERSION_MIN = (6, 2)
 SHARDS_MAX = 64
 
@@ -96,7 +99,8 @@ class RedisTimetable:
         self._clock = SystemClock()
         self._claimer = secrets.token_hex(8)
         self._shards = [_Shard(prefix, number, self._claimer, self._clock.monotonic) for number in range(shards)]
-        self._put_failed = False
+        self._owed: dict[str, Instant] = {}  # what Redis did not take
+        self._owes_more = False  # than could be remembered
         self._numbers = itertools.count(1)  # one for every call sent: a later call has the higher number
         self._first_shard = 0  # of the next claim
         self._turn = 0  # where the next claim begins when more lanes are due than it may take
@@ -145,8 +149,10 @@ class RedisTimetable:
             try:
                 earlier = await self._call(shard, scripts.PUT, [shard.lanes], words)
             except TimetableAway:
-                self._put_failed = True  # logged; the sweep brings them
+                self._owe({member: due[member] for member in members})  # logged; `lost` puts them
                 continue
+            if self._owed:
+                self._owe_no_more(members)
             if earlier:
                 self._earlier.set()
 
@@ -165,6 +171,8 @@ class RedisTimetable:
             words: list[str | int] = []
             for lane, its in _by_lane(batch).items():
                 words += [lane, len(its), *its]
+            if self._owed:
+                self._owe_no_more(batch)
             try:
                 await self._call(shard, scripts.DROP, [shard.lanes], words)
             except TimetableAway:
@@ -209,7 +217,7 @@ class RedisTimetable:
 
     async def lost(self, now: Instant) -> bool:
         """By marks and epochs, see `lua/lost.lua`. A shard that is away is asked again the next time; TimetableAway is
-        raised when no other has lost members."""
+        raised when no other has lost members. What Redis did not take when this node put it is put now."""
         lost = False
         away: TimetableAway | None = None
         for shard in self._shards:
@@ -219,8 +227,16 @@ class RedisTimetable:
                 away = error
         if away is not None and not lost:
             raise away
-        put_failed, self._put_failed = self._put_failed, False
-        return lost or put_failed  # what this node could not put is missing, too
+        if lost or self._owes_more:
+            self._owed, self._owes_more = {}, False  # all members come
+            return True
+        owed, self._owed = self._owed, {}
+        try:
+            await self.restore(owed, now=now)
+        except TimetableAway:
+            self._owe({member: instant for member, instant in owed.items() if member not in self._owed})
+            raise
+        return False
 
     async def on_duty(self, seconds: float) -> bool:
         shard = self._shards[0]
@@ -236,6 +252,15 @@ class RedisTimetable:
             raise TimetableAway(_AWAY) from error
         except RedisError:
             return ""
+
+    def _owe(self, due: Mapping[str, Instant]) -> None:
+        self._owed |= due
+        if len(self._owed) > OWED_MAX:
+            self._owed, self._owes_more = {}, True
+
+    def _owe_no_more(self, members: Iterable[str]) -> None:
+        for member in members:
+            self._owed.pop(member, None)
 
     async def _claim_from(
         self, shard: _Shard, now: Instant, wanted: int, hide_ms: int, without: Collection[str]

@@ -2,7 +2,8 @@
 --
 -- Each claim of a node has a number, and the node says up to which number it got the answers. When the claim that is on
 -- record was never answered, it is taken back before anything else: its members are due again as they were, and this
--- claim finds them. A claim that comes later than a younger one of the same node was given up by it, and does nothing.
+-- claim finds them. A claim that comes later than a younger call of the same node was given up by it, and does nothing;
+-- one that was merely overtaken is made again.
 --
 -- KEYS    1 the list of lanes  2 the record of the node's last claim  3 the node's mark
 -- ARGV    1 now  2 how many at most  3 the instant until which they are hidden  4 how long that is, ms
@@ -132,6 +133,10 @@ local function take(lane, quota, answer)
   return back, head
 end
 
+local mark = tonumber(redis.call('GET', KEYS[3]) or '')
+if mark and mark >= number then
+  return {next_due()}
+end
 local record = redis.call('GET', KEYS[2])
 if record and not take_back(record) then
   return {next_due()}
@@ -160,8 +165,7 @@ if #lanes > 0 then
 end
 
 -- The mark moves with every claim, unless it shows that the index was lost: that is for `lost` to tell.
-local mark = tonumber(redis.call('GET', KEYS[3]) or '')
-if mark and mark >= tonumber(ARGV[8]) and mark < number then
+if mark and mark >= tonumber(ARGV[8]) then
   redis.call('SET', KEYS[3], number, 'PX', ARGV[9])
 end
 
