@@ -4,6 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+WORKERS := -n auto --dist loadgroup --no-loadscope-reorder
 
 .PHONY: help setup run test services quick check fmt docs faults bench lock clean
 
@@ -29,7 +30,7 @@ run: $(VENV)/product.stamp ## Start 0cron with sample jobs (0cron serve --demo)
 
 test: setup services ## Everything CI runs: checks, then all tests
 	@$(MAKE) --no-print-directory check
-	$(BIN)/pytest
+	$(BIN)/pytest $(WORKERS)
 
 # The tests start a PostgreSQL and a Redis of their own; here their programs are installed where they are missing.
 services:
@@ -44,8 +45,8 @@ services:
 	$$sudo apt-get update -qq && $$sudo apt-get install -y -qq --no-install-recommends $$missing >/dev/null && \
 	echo "Installed for the tests: $$missing"
 
-quick: setup ## The tests that need no server process, in seconds
-	$(BIN)/pytest tests/core tests/house tests/storage -q
+quick: setup services ## The tests of the rules and of the house alone, in a minute
+	$(BIN)/pytest $(WORKERS) -q tests/core tests/house
 
 check: setup ## Lint, types, import rules, generated files up to date
 	$(BIN)/ruff check .

@@ -11,7 +11,7 @@ from tests.support.redis import RedisServer
 from bench import lateness
 from bench.harness import (
     Seed,
-    arrivals,
+    all_arrivals,
     cluster,
     multiply,
     now_ms,
@@ -41,7 +41,7 @@ def two_nodes(jobs: int = 10_000) -> None:
             one.wait_ready()
             two.wait_ready()
             time.sleep(max(0.0, (due + 8_000 - now_ms()) / 1000))
-        late = [arrived - slot for arrived, slot in arrivals(port) if slot is not None]
+        late = [arrived - slot for arrived, slot in all_arrivals(port, jobs)]
         kept = recorded(site)
         report(
             bench="cluster-two-nodes",
@@ -63,7 +63,7 @@ def fairness(big: int = 49_000, small: int = 1_000, teams: int = 100) -> None:
         with server(site) as running:
             running.wait_ready()
             time.sleep(max(0.0, (due + 30_000 - now_ms()) / 1000))
-        found = [(arrived - slot, slot) for arrived, slot in arrivals(port) if slot is not None]
+        found = [(arrived - slot, slot) for arrived, slot in all_arrivals(port, big + small)]
         report(
             bench="cluster-fairness",
             big_team_jobs=big,

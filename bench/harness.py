@@ -59,6 +59,14 @@ def arrivals(port: int) -> list[tuple[float, int | None]]:
     return [(arrived, from_rfc3339(slot) if slot else None) for arrived, slot in notes]
 
 
+def all_arrivals(port: int, requests: int) -> list[tuple[float, int]]:
+    """(arrived, scheduled for) of each request that was due. Raises when there are more or fewer of them."""
+    found = [(arrived, slot) for arrived, slot in arrivals(port) if slot is not None]
+    if len(found) != requests:
+        raise RuntimeError(f"{len(found)} requests arrived where {requests} were due: this is no measurement.")
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Seed:
     """A job to put into a ledger: an interval, so that its slots need not fall on whole seconds."""

@@ -8,23 +8,27 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import uvloop
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
-from bench.harness import SiteOf, alone, cluster, in_ledger, percentiles, report, server
-from zerocron.storage.ledger.monitor_tables import flips
+from bench.harness import Site, SiteOf, alone, cluster, in_ledger, now_ms, percentiles, report, server
+from zerocron.core.model import DEFAULT_TEAM_ID
+from zerocron.storage.ledger.monitor_tables import flips, monitors
 
 MONITORS = 1_000
 CONNECTIONS = 50
 SECONDS = 5.0
+DAY_MS, GRACE_MS = 86_400_000, 60_000
 
 
 def pings(site_of: SiteOf = alone) -> None:
     """1,000 monitors and then one, over 50 connections, each beside the bare server in the same run."""
+    acknowledged = 0
     with site_of() as site:
         bare = _bare()
         with server(site, pings_per_second=1_000_000) as running:
@@ -33,37 +37,58 @@ def pings(site_of: SiteOf = alone) -> None:
             tokens = _make(address, key, MONITORS, "every hour", 300)
             for name, used in (("pings", tokens), ("pings-one-monitor", tokens[:1])):
                 before = running.cpu_seconds()
-                rate, milliseconds, refused = _load(address, [f"/v1/ping/{token}" for token in used])
-                cpu = running.cpu_seconds() - before
+                load = _load(address, [f"/v1/ping/{token}" for token in used])
+                acknowledged += load.answers - load.refused
                 report(
-                    bench=name if site_of is alone else f"cluster-{name}",
+                    bench=_called(name, site_of),
                     monitors=len(used),
                     connections=CONNECTIONS,
-                    pings_per_second=round(rate),
-                    milliseconds=milliseconds,
-                    refused=refused,
-                    bare_per_second=round(bare),
-                    share_of_bare=round(rate / bare, 2),
-                    cpu_us_per_ping=round(cpu / (rate * SECONDS) * 1e6),
+                    pings_per_second=round(load.per_second),
+                    milliseconds=load.milliseconds,
+                    refused=load.refused,
+                    bare_per_second=round(bare.per_second),
+                    bare_milliseconds=bare.milliseconds,
+                    share_of_bare=round(load.per_second / bare.per_second, 2),
+                    cpu_us_per_ping=round((running.cpu_seconds() - before) / load.answers * 1e6),
                 )
+        # Each commit counts its pings in their monitors' rows; the rows of pings are soon shortened.
+        kept = in_ledger(site, lambda connection: connection.scalar(select(func.sum(monitors.c.pings)))) or 0
+        report(bench=_called("pings-lost", site_of), acknowledged=acknowledged, lost=acknowledged - int(kept))
 
 
-def silence(site_of: SiteOf = alone) -> None:
-    """1,000 monitors fall silent at the same instant: from their deadline to the recorded flip."""
+def silence(site_of: SiteOf = alone, count: int = 10_000) -> None:
+    """So many monitors fall silent at the same instant: from their deadline to the recorded flip."""
     with site_of() as site:
-        with server(site, pings_per_second=1_000_000) as running:
+        deadline = now_ms() + 30_000
+        _seed(site, count, lambda _number: deadline)
+        with server(site) as running:
             running.wait_ready()
-            address, key = _where(running.data_dir)
-            tokens = _make(address, key, MONITORS, "every 4 seconds", 2)
-            _load(address, [f"/v1/ping/{token}" for token in tokens], seconds=1.0, at_least_once=True)
-            time.sleep(8)
+            time.sleep(max(0.0, deadline - now_ms()) / 1000 + 15)
         late = in_ledger(site, _delays)
-        report(
-            bench="silence" if site_of is alone else "cluster-silence",
-            monitors=MONITORS,
-            flips=len(late),
-            delay_ms=percentiles(late),
-        )
+        report(bench=_called("silence", site_of), monitors=count, flips=len(late), delay_ms=percentiles(late))
+
+
+def idle_monitors(site_of: SiteOf = alone, count: int = 100_000, seconds: int = 20) -> None:
+    """Monitors whose next pings are due within a day: share of a core, and memory."""
+    with site_of() as site:
+        far = now_ms() + DAY_MS
+        _seed(site, count, lambda number: far + number)
+        with server(site) as running:
+            running.wait_ready()
+            time.sleep(3)
+            before = running.cpu_seconds()
+            time.sleep(seconds)
+            used = running.cpu_seconds() - before
+            report(
+                bench=_called("idle-monitors", site_of),
+                monitors=count,
+                core_percent=round(100 * used / seconds, 2),
+                memory_mb=round(running.memory_mb(), 1),
+            )
+
+
+def _called(name: str, site_of: SiteOf) -> str:
+    return name if site_of is alone else f"cluster-{name}"
 
 
 def cluster_pings() -> None:
@@ -74,6 +99,11 @@ def cluster_pings() -> None:
 def cluster_silence() -> None:
     """The same over PostgreSQL and Redis."""
     silence(cluster)
+
+
+def cluster_idle_monitors() -> None:
+    """The same over PostgreSQL and Redis."""
+    idle_monitors(cluster)
 
 
 def _delays(connection: Connection) -> list[int]:
@@ -100,7 +130,58 @@ def _make(address: tuple[str, int], key: str, count: int, schedule: str, grace: 
     return tokens
 
 
-def _bare() -> float:
+def _seed(site: Site, count: int, deadline_of: Callable[[int], int]) -> None:
+    """Monitors that are up, by periods that count from their last ping, into a new ledger."""
+
+    def transaction(connection: Connection) -> None:
+        for begin in range(0, count, 1_000):
+            rows = [_row(number, deadline_of(number)) for number in range(begin, min(begin + 1_000, count))]
+            connection.execute(monitors.insert(), rows)
+
+    in_ledger(site, transaction)
+
+
+def _row(number: int, deadline: int) -> dict[str, Any]:
+    pinged_at = deadline - DAY_MS - GRACE_MS
+    return {
+        "id": f"00000000-0000-7000-8000-{number:012d}",
+        "team_id": DEFAULT_TEAM_ID,
+        "version": 1,
+        "status": "active",
+        "name": f"bench {number}",
+        "schedule": "every day",
+        "schedule_kind": "interval",
+        "schedule_every_ms": DAY_MS,
+        "schedule_at": pinged_at,
+        "timezone": "UTC",
+        "schedule_dst": "run_once",
+        "schedule_day_match": "either",
+        "language": "en",
+        "grace_ms": GRACE_MS,
+        "post_only": 0,
+        "resume_on_ping": 1,
+        "notify": "{}",
+        "tags": "[]",
+        "warnings": "[]",
+        "token_hash": f"{number:064x}",
+        "token_sealed": "",
+        "token_changed_at": pinged_at,
+        "health": "up",
+        "since": pinged_at,
+        "reason": "ping",
+        "anchor": pinged_at,
+        "result_at": pinged_at,
+        "last_ping_at": pinged_at,
+        "last_ping_kind": "success",
+        "deadline_at": deadline,
+        "pings": 1,
+        "flips": 0,
+        "created_at": pinged_at,
+        "updated_at": pinged_at,
+    }
+
+
+def _bare() -> Load:
     """The same load on uvicorn with an application that says OK."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -116,8 +197,7 @@ def _bare() -> float:
                 break
             except OSError:
                 time.sleep(0.05)
-        rate, _, _ = _load(("127.0.0.1", port), ["/v1/ping/" + "0" * 64])
-        return rate
+        return _load(("127.0.0.1", port), ["/v1/ping/" + "0" * 64])
     finally:
         process.terminate()
         process.wait()
@@ -130,10 +210,18 @@ async def bare_application(scope: Any, _receive: Any, send: Any) -> None:
         await send({"type": "http.response.body", "body": b"OK\n"})
 
 
-def _load(
-    address: tuple[str, int], paths: Sequence[str], *, seconds: float = SECONDS, at_least_once: bool = False
-) -> tuple[float, dict[str, float], int]:
-    """(answers a second, milliseconds each took, how many were not 200), one request at a time on each connection."""
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What came of a load: `refused` answers were not 200."""
+
+    answers: int
+    per_second: float
+    milliseconds: dict[str, float]
+    refused: int
+
+
+def _load(address: tuple[str, int], paths: Sequence[str], *, seconds: float = SECONDS) -> Load:
+    """One request at a time on each connection."""
     requests = [f"GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode() for path in paths]
     taken: list[float] = []
     refused = 0
@@ -141,8 +229,8 @@ def _load(
     async def one(number: int, until: float) -> None:
         nonlocal refused
         reader, writer = await asyncio.open_connection(*address)
-        place, done = number, 0
-        while time.monotonic() < until or (at_least_once and done * CONNECTIONS < len(requests)):
+        place = number
+        while time.monotonic() < until:
             begun = time.monotonic()
             writer.write(requests[place % len(requests)])
             head = await reader.readuntil(b"\r\n\r\n")
@@ -152,7 +240,6 @@ def _load(
             taken.append((time.monotonic() - begun) * 1000)
             refused += not head.startswith(b"HTTP/1.1 200")
             place += CONNECTIONS
-            done += 1
         writer.close()
 
     async def work() -> float:
@@ -161,4 +248,4 @@ def _load(
         return time.monotonic() - begun
 
     elapsed = uvloop.run(work())
-    return len(taken) / elapsed, percentiles(taken), refused
+    return Load(len(taken), len(taken) / elapsed, percentiles(taken), refused)

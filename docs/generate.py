@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -88,10 +90,11 @@ def cli_page() -> str:
     lines = [
         MADE + "# The command line\n",
         "`0cron` speaks to a server through its API. On the server's machine it finds the server and a key by itself;",
-        "elsewhere set `ZEROCRON_API_URL` and `ZEROCRON_API_KEY`. Every command takes `--json` for scripts.\n",
+        "elsewhere set `ZEROCRON_API_URL` and `ZEROCRON_API_KEY`. Commands that answer take `--json` for scripts.\n",
     ]
-    for command in COMMANDS:
-        lines += [f"## `{' '.join(['0cron', *command])}`\n", "```text", _help(command), "```\n"]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # each is a process of its own
+        for command, text in zip(COMMANDS, pool.map(_help, COMMANDS), strict=True):
+            lines += [f"## `{' '.join(['0cron', *command])}`\n", "```text", text, "```\n"]
     return "\n".join(lines)
 
 

@@ -124,11 +124,8 @@ async def run_node(
         if resume_from_now:
             await resume.from_now(ledger, clock, exclusive=isinstance(ledger, SqliteLedger))
         outbound = await _open_door(settings, stack)
-        ways = Ways(outbound.send, clock.now, mail=settings.mail, apprise_allowed=settings.apprise, dial=outbound.dial)
-        outlets = Outlets(kinds, ways, settings.base_url.rstrip("/"))
-        engine = None
-        if settings.role != "api":
-            engine = _make_engine(settings, ground, outbound, outlets, stop_point)
+        outlets = _outlets(settings, outbound, clock, kinds)
+        engine = _make_engine(settings, ground, outbound, outlets, stop_point) if settings.role != "api" else None
         jobs = Jobs(
             ledger=ledger,
             timetable=ground.timetable,
@@ -138,19 +135,22 @@ async def run_node(
         keys = Keys(ledger=ledger, clock=clock)
         secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
         channels = Channels(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
-        monitors, pings = await _make_monitors(settings, ground, stack)
+        monitors, pings, ping_loops = await _make_monitors(settings, ground, stack)
+        if engine is not None:
+            engine.heartbeat.pings_owed_since = lambda: pings.owed_since
         if settings.role != "engine":
             await _keep_local_key(keys, settings.local_key_path)
         application = create_application(
             Services(
                 ledger=ledger,
+                timetable=ground.timetable,
                 jobs=jobs,
                 keys=keys,
                 secrets=secrets,
                 signing=Signing(ledger=ledger, clock=clock, secrets=secrets),
                 clock=clock,
                 metrics=metrics,
-                stalled=engine.stalled if engine is not None else list,
+                stalled=partial(_stalled, engine, ping_loops),
                 version=__version__,
                 serve_metrics=settings.metrics,
                 monitors=monitors,
@@ -245,6 +245,11 @@ async def _open_door(settings: Settings, stack: contextlib.AsyncExitStack) -> Ou
     return outbound
 
 
+def _outlets(settings: Settings, outbound: Outbound, clock: Clock, kinds: Mapping[str, Kind]) -> Outlets:
+    ways = Ways(outbound.send, clock.now, mail=settings.mail, apprise_allowed=settings.apprise, dial=outbound.dial)
+    return Outlets(kinds, ways, settings.base_url.rstrip("/"))
+
+
 def _make_engine(
     settings: Settings,
     ground: Ground,
@@ -288,11 +293,11 @@ def _make_engine(
 
 async def _make_monitors(
     settings: Settings, ground: Ground, stack: contextlib.AsyncExitStack
-) -> tuple[Monitors, Pings]:
-    """The verbs on monitors and the path of pings, which a node without an API does not serve."""
+) -> tuple[Monitors, Pings, list[Loop]]:
+    """The verbs on monitors and the path of pings with its loops, which a node without an API does not serve."""
     ledger, clock, metrics = ground.ledger, ground.clock, ground.metrics
     exclusive = isinstance(ledger, SqliteLedger)
-    keeper = await TokenKeeper.open(ledger)
+    keeper = await TokenKeeper.open(ledger, ground.keyring)
     tokens = TokenDirectory(ledger=ledger, clock=clock, keeper=keeper, exclusive=exclusive)
     monitors = Monitors(ledger=ledger, timetable=ground.timetable, clock=clock, tokens=tokens)
     pings = Pings(
@@ -303,18 +308,25 @@ async def _make_monitors(
         per_second=settings.pings_per_second,
         exclusive=exclusive,
     )
+    loops = []
     if settings.role != "engine":
         await tokens.load()
         await pings.pulse()
         pings.start()
         stack.push_async_callback(pings.stop)
-        loops = [Loop("pulse", pings.pulse, clock=clock, metrics=metrics)]
+        loops.append(Loop("pulse", pings.pulse, clock=clock, metrics=metrics))
         if not exclusive:
             loops.append(Loop("tokens", tokens.tick, clock=clock, metrics=metrics))
         for loop in loops:
             loop.start()
             stack.push_async_callback(loop.stop)
-    return monitors, pings
+    return monitors, pings, loops
+
+
+def _stalled(engine: Engine | None, ping_loops: list[Loop]) -> list[str]:
+    """Names of parts that do not go round, whichever this node has."""
+    stalled = engine.stalled() if engine is not None else []
+    return [*stalled, *(loop.name for loop in ping_loops if loop.is_stalled)]
 
 
 async def _open_ledger(settings: Settings, clock: Clock | None) -> tuple[Ledger, Clock, OnTime]:

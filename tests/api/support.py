@@ -211,7 +211,7 @@ async def moment(seconds: float = 0.01) -> None:
         timer.cancel()
 
 
-async def until(look: Callable[[], Awaitable[bool]], what: str, seconds: float = 15) -> None:
+async def until(look: Callable[[], Awaitable[bool]], what: str, seconds: float = 60) -> None:
     """Look until it is so. Raises AssertionError, naming what was waited for, after the deadline."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds

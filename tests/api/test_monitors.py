@@ -196,3 +196,6 @@ async def test_uptime_of_a_monitor_that_began_today(api: Client) -> None:
     assert answer["timezone"] == "Asia/Tokyo"
     assert 1 <= len(answer["items"]) <= 2
     assert answer["items"][-1]["downs"] == 0
+    (today,) = (await api.get(f"/v1/monitors/{monitor['id']}/uptime", days=1))["items"]
+    assert today["date"] == answer["items"][-1]["date"]
+    assert today["up_seconds"] > 0

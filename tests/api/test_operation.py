@@ -12,8 +12,9 @@ from tests.api.support import Client, client_of
 
 from zerocron import __version__
 from zerocron.app import Node, run_node
-from zerocron.core.errors import Unavailable
+from zerocron.core.errors import TimetableAway, Unavailable
 from zerocron.settings import Settings
+from zerocron.storage.timetable.memory import MemoryTimetable
 
 
 async def test_healthz_says_that_the_process_answers(api: Client) -> None:
@@ -26,7 +27,7 @@ async def test_readyz_says_that_it_can_do_its_work(api: Client) -> None:
     answer = await api.with_key(None)("GET", "/readyz")
 
     assert answer.status == 200
-    assert answer.json == {"status": "ready", "ledger": "ok", "stalled_loops": []}
+    assert answer.json == {"status": "ready", "ledger": "ok", "timetable": "ok", "stalled_loops": []}
 
 
 async def test_readyz_without_the_ledger(api: Client, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,8 +38,24 @@ async def test_readyz_without_the_ledger(api: Client, node: Node, monkeypatch: p
     answer = await api.with_key(None)("GET", "/readyz")
 
     assert answer.status == 503
-    assert answer.json == {"status": "not ready", "ledger": "unavailable", "stalled_loops": []}
+    assert answer.json == {"status": "not ready", "ledger": "unavailable", "timetable": "ok", "stalled_loops": []}
     assert answer.headers["retry-after"] == "5"
+
+
+async def test_readyz_tells_that_redis_is_away_and_the_node_is_ready_all_the_same(
+    api: Client, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Away(MemoryTimetable):
+        async def size(self) -> int:
+            raise TimetableAway("secret detail")
+
+    without = dataclasses.replace(node.application.state.services, timetable=Away())
+    monkeypatch.setitem(node.application.state._state, "services", without)
+
+    answer = await api.with_key(None)("GET", "/readyz")
+
+    assert answer.status == 200
+    assert answer.json == {"status": "ready", "ledger": "ok", "timetable": "unavailable", "stalled_loops": []}
 
 
 async def test_readyz_with_a_loop_that_does_not_go_round(
@@ -50,7 +67,7 @@ async def test_readyz_with_a_loop_that_does_not_go_round(
     answer = await api.with_key(None)("GET", "/readyz")
 
     assert answer.status == 503
-    assert answer.json == {"status": "not ready", "ledger": "ok", "stalled_loops": ["sweep"]}
+    assert answer.json == {"status": "not ready", "ledger": "ok", "timetable": "ok", "stalled_loops": ["sweep"]}
 
 
 async def test_metrics_can_be_read_by_prometheus(api: Client) -> None:

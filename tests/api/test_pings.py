@@ -10,15 +10,25 @@ from typing import Any
 
 import pytest
 import structlog
+from sqlalchemy import Connection, text
 from tests.api.support import Answer, Client
+from tests.storage.samples import an_id, sqlite_ledger
+from tests.storage.test_monitors_contract import a_monitor, keep
 
-from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
+from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper, master_key_ids
 from zerocron.actions.pings import BODY_BYTES_MAX, Pings, kind_of
-from zerocron.api.pings import READ_BYTES_MAX
+from zerocron.actions.secrets import Secrets, check_master_keys
+from zerocron.api import pings as ping_path
+from zerocron.api.pings import QUERY_BYTES_MAX, READ_BYTES_MAX, PingPath
 from zerocron.app import Node
-from zerocron.core.errors import Unavailable, Unclear
+from zerocron.clock import SystemClock
+from zerocron.core.errors import Conflict, Unavailable, Unclear
+from zerocron.core.instants import from_rfc3339
 from zerocron.core.monitor import PingKind
+from zerocron.core.sealing import DataKey, Keyring, new_master_key, read_master_keys
 from zerocron.settings import Settings
+from zerocron.storage.ledger import facts
+from zerocron.storage.ledger import monitors as rows
 
 CASES = {
     case["id"]: case
@@ -193,23 +203,107 @@ async def test_what_is_not_durable_is_not_answered_ok(api: Client, node: Node, m
     assert (await send(api, monitor["ping_token"])).status == 200
 
 
+@pytest.mark.parametrize("error", [Unavailable("The database is away."), ZeroDivisionError()])
+async def test_a_thousand_refused_pings_are_a_line_of_the_log(
+    api: Client, node: Node, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(node.pings, "_per_second", 1_000)
+    monitor = await api.monitor()
+
+    async def away(_transaction: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(node.pings._ledger, "write", away)
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(50):
+            assert (await send(api, monitor["ping_token"])).status in (500, 503)
+    monkeypatch.undo()
+    assert len([one for one in logs if one["event"].startswith("pings_")]) <= 2
+
+
 async def test_one_ping_that_cannot_be_written_takes_no_other_with_it(
     api: Client, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good, bad = await api.monitor(), await api.monitor()
-    write = Pings._write
+    write = Pings._write_together
 
-    async def picky(self: Pings, batch: Any) -> None:
-        if any(arrival.monitor_id == bad["id"] for arrival, _ in batch):
+    async def picky(self: Pings, batch: Any, *, wait: bool) -> None:
+        if any(item.arrival.monitor_id == bad["id"] for item in batch):
             raise ZeroDivisionError
-        await write(self, batch)
+        await write(self, batch, wait=wait)
 
-    monkeypatch.setattr(Pings, "_write", picky)
+    monkeypatch.setattr(Pings, "_write_together", picky)
     one, two = await asyncio.gather(send(api, good["ping_token"]), send(api, bad["ping_token"]))
     assert (one.status, two.status) == (200, 500)
 
 
+class Sender:
+    """Speaks to the ping path itself, and says what it was asked for."""
+
+    def __init__(self, node: Node, messages: list[Any]) -> None:
+        self._path = PingPath(node.pings, [])
+        self._messages = messages
+        self.asked = 0
+        self.answered: list[int] = []
+
+    async def __call__(self, token: str, query: bytes = b"") -> int:
+        scope = {"type": "http", "method": "POST", "path": f"/v1/ping/{token}", "query_string": query, "headers": []}
+        await self._path(scope, self._receive, self._send)
+        return self.answered[-1]
+
+    async def _receive(self) -> Any:
+        self.asked += 1
+        if not self._messages:
+            await asyncio.Event().wait()
+        return self._messages.pop(0)
+
+    async def _send(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self.answered.append(message["status"])
+
+
+async def test_nothing_is_read_for_an_unknown_token(node: Node) -> None:
+    sender = Sender(node, [])
+    assert await sender("0" * 64, b"x" * 100_000) == 404
+    assert sender.asked == 0
+
+
+async def test_a_query_has_a_kilobyte(api: Client, node: Node) -> None:
+    token = (await api.monitor())["ping_token"]
+    sender = Sender(node, [{"type": "http.request", "body": b""}])
+    assert await sender(token, b"x" * (QUERY_BYTES_MAX + 1)) == 414
+    assert sender.asked == 0
+    assert await sender(token, b"x" * QUERY_BYTES_MAX) == 200
+
+
+async def test_a_body_that_drips_is_given_up(api: Client, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ping_path, "READ_SECONDS_MAX", 0.01)
+    monitor = await api.monitor()
+    sender = Sender(node, [{"type": "http.request", "body": b"x", "more_body": True}])
+    assert await sender(monitor["ping_token"]) == 408
+    assert await pings_of(api, monitor) == []
+
+
+async def test_a_ping_came_when_all_of_it_was_there(api: Client, node: Node) -> None:
+    monitor = await api.monitor()
+    begun = node.pings.clock.now()
+    sent = asyncio.Event()
+
+    class Slow(Sender):
+        async def _receive(self) -> Any:
+            await sent.wait()
+            return await super()._receive()
+
+    sending = asyncio.create_task(Slow(node, [{"type": "http.request", "body": b"x"}])(monitor["ping_token"]))
+    await node.pings.clock.sleep(0.01)
+    sent.set()
+    assert await sending == 200
+    (kept,) = await pings_of(api, monitor)
+    assert from_rfc3339(kept["received_at"]) > begun + 5
+
+
 async def test_no_token_is_logged(api: Client, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ping_path, "TOLD_SECONDS", 0)
     monitor = await api.monitor()
 
     async def broken(_transaction: Any) -> Any:
@@ -237,23 +331,75 @@ def test_what_stands_behind_a_token(word: str, kind: object) -> None:
     assert kind_of(word) == kind
 
 
-def test_a_sealed_token_opens_with_its_key_for_its_monitor_only() -> None:
-    keeper, other = TokenKeeper(b"k" * 32), TokenKeeper(b"l" * 32)
+def data_key(number: int) -> DataKey:
+    return DataKey("key", "team", bytes((number, *range(1, 32))))
+
+
+@pytest.mark.parametrize("with_master_key", [True, False])
+def test_a_sealed_token_opens_with_its_key_for_its_monitor_only(with_master_key: bool) -> None:
+    keys = (data_key(1), data_key(2)) if with_master_key else (None, None)
+    keeper, other = TokenKeeper(b"k" * 32, keys[0]), TokenKeeper(b"l" * 32, keys[1])
     token = keeper.new()
     sealed = keeper.seal(token, "m")
 
     assert keeper.unseal(sealed, "m") == token
     assert token not in sealed
     assert keeper.digest(token) != other.digest(token)
-    changed = sealed[:-2] + ("00" if sealed[-2:] != "00" else "01")
-    for keep, text, monitor_id in (
+    changed = sealed[:40] + ("0" if sealed[40] != "0" else "1") + sealed[41:]
+    for opener, content, monitor_id in (
         (other, sealed, "m"),
         (keeper, sealed, "n"),
         (keeper, changed, "m"),
         (keeper, "", "m"),
     ):
         with pytest.raises(ValueError, match="sealed"):
-            keep.unseal(text, monitor_id)
+            opener.unseal(content, monitor_id)
+
+
+async def test_what_the_ledger_holds_opens_no_token(api: Client, node: Node) -> None:
+    monitor = await api.monitor()
+
+    def all_there_is(connection: Connection) -> tuple[str, str]:
+        sealed = connection.scalar(text("SELECT token_sealed FROM monitors"))
+        return str(sealed), str(facts.get(connection, "ping_token_key"))
+
+    sealed, secret = await node.ledger.read(all_there_is)
+    assert monitor["ping_token"] not in (sealed, secret)
+    with pytest.raises(ValueError, match="sealed"):
+        TokenKeeper(bytes.fromhex(secret)).unseal(sealed, monitor["id"])
+
+
+async def test_tokens_from_before_there_was_a_master_key_are_sealed_anew(tmp_path: Path) -> None:
+    async with sqlite_ledger(tmp_path) as ledger:
+        plain = await TokenKeeper.open(ledger, Keyring())
+        made = [an_id() for _ in range(3)]
+        tokens = {monitor_id: plain.new() for monitor_id in made}
+        for monitor_id, token in tokens.items():
+            monitor = a_monitor(
+                id=monitor_id, token_hash=plain.digest(token), token_sealed=plain.seal(token, monitor_id)
+            )
+            await keep(ledger, monitor)
+        await keep(ledger, a_monitor(token_sealed="0" * 160), a_monitor(token_sealed="damaged"))
+        first, second = (read_master_keys(new_master_key(), source="test") for _ in range(2))
+        keeper = await TokenKeeper.open(ledger, first)
+
+        sealed = dict(await ledger.read(lambda connection: rows.tokens_sealed(connection, after="", limit=10)))
+        for monitor_id, token in tokens.items():
+            assert keeper.unseal(sealed[monitor_id], monitor_id) == token
+            assert keeper.digest(token) == plain.digest(token)
+            with pytest.raises(ValueError, match="sealed"):
+                plain.unseal(sealed[monitor_id], monitor_id)
+        again = await TokenKeeper.open(ledger, first)
+        assert again.unseal(sealed[made[0]], made[0]) == tokens[made[0]]
+
+        both = Keyring([second.newest, first.newest])
+        assert await ledger.read(master_key_ids) == set(first.ids)
+        await Secrets(ledger=ledger, clock=SystemClock(), keyring=both).rotate("test")
+        assert await ledger.read(master_key_ids) == set(second.ids)
+        rotated = await TokenKeeper.open(ledger, second)
+        assert rotated.unseal(sealed[made[0]], made[0]) == tokens[made[0]]
+        with pytest.raises(Conflict, match="master key"):
+            await check_master_keys(ledger, first, "")
 
 
 async def test_unknown_tokens_may_ask_the_ledger_of_a_cluster_now_and_then(node: Node) -> None:

@@ -29,7 +29,7 @@ class Metronome:
     async def beats(self, count: int) -> None:
         """Wait for so many more beats."""
         wanted = self._beats() + count
-        await self.target.wait_for(lambda: self._beats() >= wanted, timeout=20)
+        await self.target.wait_for(lambda: self._beats() >= wanted, timeout=60)
 
     def _beats(self) -> int:
         return sum(request.path == "/ok?metronome" for request in self.target.requests)

@@ -147,4 +147,4 @@ async def test_hostile_text_is_answered_quickly(api: Client, schedule: str) -> N
     took = time.perf_counter() - began
 
     assert answer.status in (200, 422)
-    assert took < 0.5  # twenty times less on an idle machine
+    assert took < 10  # some hundredths; what is hostile takes minutes

@@ -170,6 +170,15 @@ async def test_a_secret_cannot_say_who_is_called(api: Client) -> None:
         assert "A secret stands in the path or query" in answer.problem(422, "url")
 
 
+async def test_a_request_names_so_many_secrets_and_no_more(api: Client) -> None:
+    def body(count: int) -> str:
+        return " ".join(f"${{secrets.KEY_{number}}}" for number in range(count))
+
+    job = {"name": "x", "schedule": "0 0 1 1 *", "url": "https://a.example/"}
+    assert (await api("POST", "/v1/jobs", {**job, "body": body(50)})).status == 201
+    assert "at most 50 secrets" in (await api("POST", "/v1/jobs", {**job, "body": body(51)})).problem(422, "body")
+
+
 async def test_what_looks_like_a_placeholder_is_warned_of(api: Client) -> None:
     job = await api.job(
         url="http://127.0.0.1:9/?${secret.X}", headers={"A": "${secrets.lower}"}, body="${{ secrets.X }}"

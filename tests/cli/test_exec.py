@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.cli.support import PROGRAM, Cli, read_line, stop
 
+from zerocron.clock import SystemClock
+
+CLOCK = SystemClock()
 NOWHERE = "http://127.0.0.1:9/v1/ping/" + "0" * 64
 
 
@@ -105,6 +113,83 @@ def test_a_daemon_that_keeps_the_output_open_is_not_waited_for(home: Cli) -> Non
         assert pings(home, made)[-1]["kind"] == "success"
     finally:
         os.kill(int(result.out), signal.SIGKILL)
+
+
+def test_a_daemon_that_never_stops_talking_is_not_waited_for(home: Cli) -> None:
+    made = monitor(home, "exec loud daemon")
+    loud = "while :; do echo x; sleep 0.05; done >&2 & echo $!"
+    result = home("exec", made["ping_url"], "--", "sh", "-c", loud)
+    try:
+        assert pings(home, made)[-1]["kind"] == "success"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(result.out), signal.SIGKILL)
+
+
+def test_a_reader_who_leaves_ends_the_command_as_it_would_without_us(home: Cli) -> None:
+    made = monitor(home, "exec reader leaves")
+    with home.start("exec", made["ping_url"], "--", "yes") as process:
+        assert read_line(process.stdout) == "y"
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(20) == 141
+    assert pings(home, made)[-1]["exit_code"] == 141
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_outputs_that_are_closed_from_the_start_change_nothing(home: Cli, closed: str) -> None:
+    made = monitor(home, f"exec closed {closed}")
+    script = "import sys; print('x' * 200_000); print('y' * 200_000, file=sys.stderr); sys.exit(3)"
+    done = subprocess.run(
+        [
+            "sh",
+            "-c",
+            f'exec "$0" exec "$1" -- "$2" -c "$3" {closed}',
+            PROGRAM,
+            made["ping_url"],
+            sys.executable,
+            script,
+        ],
+        env=home.full_environment,
+        cwd=home.directory,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert pings(home, made)[-1]["exit_code"] == 3
+
+
+@pytest.fixture
+def silent_server() -> Iterator[str]:
+    """Takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1/ping/" + "0" * 64
+
+
+def test_a_server_that_never_answers_costs_some_ten_seconds(cli: Cli, silent_server: str) -> None:
+    begun = CLOCK.monotonic()
+    result = cli("exec", silent_server, "--", "sh", "-c", "echo done; exit 3", code=3)
+
+    assert result.out == "done\n"
+    assert CLOCK.monotonic() - begun < 25, "three tries of ten seconds each and the start would be forty"
+    assert "could not be reported" in result.err or "no answer within" in result.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_the_end_is_reported_ends_it_at_once(
+    cli: Cli, silent_server: str, number: signal.Signals
+) -> None:
+    with cli.start("exec", silent_server, "--", "sh", "-c", "echo done; exec >&- 2>&-; exit 3") as process:
+        assert read_line(process.stdout) == "done"
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        begun = CLOCK.monotonic()
+        while children.read_text():
+            assert CLOCK.monotonic() - begun < 10
+        begun = CLOCK.monotonic()
+        assert stop(process, number) == 3
+        assert CLOCK.monotonic() - begun < 2
 
 
 def test_all_output_arrives_however_slowly_it_is_read(home: Cli) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tests.cli.support import Cli
@@ -47,6 +48,17 @@ def test_the_life_of_a_monitor(home: Cli) -> None:
     assert "A ping said that the job is well." in flips
     assert home.here("monitors", "delete", "life", "--yes").out == 'Deleted "life".\n'
     assert home.here("monitors", "show", "life", code=4).err.startswith("error: There is no monitor")
+
+
+def test_a_list_fits_a_narrow_terminal_and_loses_nothing(home: Cli) -> None:
+    made = make(home, "narrow with a name that is rather long, as names of jobs tend to be", "--tag", "narrow")
+    home.here("ping", made["ping_token"])
+    listed = home.here("monitors", "list", "--tag", "narrow").out.splitlines()
+    assert max(map(len, listed)) <= 80
+    assert listed[0].split("  ")[-1].strip() == "EXPECTED / SCHEDULE"
+    for shown in ("up", "now", "every hour", made["id"]):
+        assert any(shown in line for line in listed), shown
+    assert any(re.search(r"in (1|59|60) \w+$", line) for line in listed), listed
 
 
 def test_ping_says_what_it_is_told(home: Cli) -> None:

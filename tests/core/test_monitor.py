@@ -17,6 +17,7 @@ from zerocron.core.monitor import (
     FUTURE_MS_MAX,
     GAP_MS,
     OPEN_RUNS_MAX,
+    PUNCTUAL_MS,
     Expectation,
     Flip,
     FlipReason,
@@ -28,6 +29,7 @@ from zerocron.core.monitor import (
     Verdict,
     Watch,
     advance,
+    days_ago,
     judge,
     missed_slots,
     outages_with_gap,
@@ -381,6 +383,23 @@ def test_hb_081_an_outage_blames_nobody_within_the_first_grace() -> None:
     assert story.wait(T0 + 130 * MINUTE + HOUR + 300 * SECOND).downs == [T0 + 130 * MINUTE + HOUR + 300 * SECOND]
 
 
+def test_a_success_of_a_wrong_clock_does_not_put_off_the_verdict() -> None:
+    story = Story(expecting(period(HOUR), 60)).ping(T0).ping(T0 + 30 * DAY)
+    story.wait(T0 + MINUTE)
+
+    assert story.wait(T0 + 2 * HOUR + 2 * MINUTE).watch.health == Health.DOWN
+
+
+@pytest.mark.parametrize("after", [0, 1, HOUR])
+def test_a_failure_that_comes_when_a_pause_is_over_counts(after: int) -> None:
+    story = Story(expecting(period(HOUR), 60)).ping(T0)
+    story.flips += pause(story.watch, T0 + MINUTE, T0 + HOUR)
+    story.ping(T0 + HOUR + after, PingKind.FAIL)
+
+    assert story.told == [Health.UP, "paused", Health.UP, Health.DOWN]
+    assert [flip.at for flip in story.flips[2:]] == [T0 + HOUR, T0 + HOUR + after]
+
+
 def test_hb_082_a_clock_that_jumps_forward_and_back() -> None:
     story = Story(expecting(period(HOUR), 60)).ping(T0)
     jumped = T0 + 3 * HOUR
@@ -397,17 +416,57 @@ def test_hb_082_a_clock_that_jumps_forward_and_back() -> None:
 # outages and slots
 
 
-def test_a_slot_whose_window_an_outage_touches_is_not_judged() -> None:
+def test_a_slot_whose_ping_an_outage_may_have_swallowed_is_not_judged() -> None:
     story = Story(expecting(cron("0 2 * * *"), 600), T0 - DAY).ping(T0 - DAY + 2 * HOUR)
     story.ping(T0 + 2 * HOUR)
     slot = T0 + DAY + 2 * HOUR
-    for outage in (Outage(slot, slot + 30_000), Outage(slot - HOUR, slot), Outage(slot + 600_000, slot + DAY // 2)):
+    for outage in (
+        Outage(slot, slot + 30_000),
+        Outage(slot - HOUR, slot),
+        Outage(slot + 300_000, slot + 300_000),
+        Outage(slot + 300_000, slot + DAY // 2),
+    ):
         story.outages = [outage]
         assert story.judged(slot + HOUR).health == Health.UP, outage
         assert story.judged(slot + HOUR).expected_at == slot + DAY
     for outage in (Outage(slot - HOUR, slot - 1), Outage(slot + 600_001, slot + 601_000)):
         story.outages = [outage]
         assert story.judged(slot + HOUR).health == Health.DOWN, outage
+
+
+def test_an_outage_in_a_long_grace_moves_the_deadline_by_its_length() -> None:
+    slot = T0 + 2 * HOUR
+    story = Story(expecting(cron("0 2 * * *"), 6 * 3600), T0 - DAY).ping(T0 - HOUR)
+    story.outages = [Outage(slot + HOUR, slot + HOUR + 20_000), Outage(slot + 6 * HOUR, slot + 6 * HOUR + 30_000)]
+    down_at = slot + 6 * HOUR + 50_000
+
+    assert story.judged(down_at - 1).down_at == down_at
+    assert story.wait(down_at).downs == [down_at]
+    story.outages = [Outage(slot + HOUR, slot + 5 * HOUR)]
+    assert story.judged(slot + HOUR).expected_at == slot + DAY, "it took more than half of the grace"
+
+
+def test_outages_that_overlap_count_once() -> None:
+    slot = T0 + 2 * HOUR
+    story = Story(expecting(cron("0 2 * * *"), 6 * 3600), T0 - DAY).ping(T0 - HOUR)
+    story.outages = [
+        Outage(slot + HOUR, slot + HOUR + 20_000),
+        Outage(slot + HOUR + 10_000, slot + HOUR + 15_000),
+        Outage(slot + HOUR + 15_000, slot + HOUR + 30_000),
+    ]
+    assert story.judged(T0).down_at == slot + 6 * HOUR + 30_000
+
+
+@pytest.mark.parametrize("schedule", [period(HOUR), cron("0 * * * *")], ids=["period", "cron"])
+@pytest.mark.parametrize("grace_s", [0, 60, 300, 1800])
+def test_outages_time_and_again_never_hide_two_slots_in_a_row(schedule: Schedule, grace_s: int) -> None:
+    """A server that is restarted at every full hour must not keep silence from being noticed for ever."""
+    story = Story(expecting(schedule, grace_s)).ping(T0)
+    story.outages = [Outage(T0 + n * HOUR - 10_000, T0 + n * HOUR + 10_000) for n in range(1, 100)]
+    story.wait(T0 + 99 * HOUR)
+
+    assert len(story.downs) == 1
+    assert story.downs[0] <= T0 + 2 * HOUR + grace_s * SECOND + 40_000
 
 
 def test_a_run_whose_end_may_have_come_in_an_outage_has_no_deadline() -> None:
@@ -435,6 +494,17 @@ def test_runs_that_overlap_are_told_apart() -> None:
     assert story.durations[-1] == 3 * MINUTE
     assert story.wait(T0 + 15 * MINUTE).downs == [T0 + 11 * MINUTE]
     assert story.ping(T0 + 16 * MINUTE, rid=a).watch.health == Health.UP
+
+
+def test_a_success_ends_the_wait_for_runs_that_should_have_ended_long_ago() -> None:
+    """A machine that crashes in the middle of `0cron exec` never sends the end."""
+    story = Story(expecting(period(DAY), 60, max_run_ms=10 * MINUTE)).ping(T0)
+    story.ping(T0 + MINUTE, PingKind.START, rid="crashed").ping(T0 + 2 * MINUTE, PingKind.START, rid="swallowed")
+    story.outages = [Outage(T0 + 5 * MINUTE, T0 + 5 * MINUTE)]
+    story.ping(T0 + 20 * MINUTE, PingKind.START, rid="alive").ping(T0 + 25 * MINUTE, rid="other")
+
+    assert list(story.watch.runs) == ["alive"]
+    assert story.wait(T0 + 26 * MINUTE).watch.health == Health.UP
 
 
 def test_a_run_that_ends_too_soon_has_failed() -> None:
@@ -515,6 +585,18 @@ def test_days_count_up_and_down_and_leave_out_pauses() -> None:
         ("2024-01-01", 19 * HOUR, HOUR, 0),
         ("2024-01-02", 0, 0, 0),
     ]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York", "Asia/Beirut"])
+def test_so_many_days_ago_is_the_beginning_of_a_day(zone: str) -> None:
+    """The clocks of Beirut skip midnight in spring."""
+    now = at("2025-03-30T18:00:00Z")
+    for days in (0, 1, 2, 6):
+        start = days_ago(now, days, zone)
+        found = uptime([], "up", start=start, now=now, timezone=zone)
+        assert len(found) == days + 1
+        assert all(22 * HOUR <= day.up_ms <= 25 * HOUR for day in found[:-1])
+        assert now - DAY - HOUR < start + days * DAY <= now + HOUR
 
 
 def test_a_day_on_which_the_clocks_change_has_its_own_length() -> None:
@@ -611,4 +693,9 @@ def test_no_silence_of_an_outage_makes_a_monitor_go_down(
     if verdict.health == Health.DOWN:
         assert verdict.expected_at is not None
         assert verdict.down_at is not None
-        assert verdict.down_at < T0 + begin or verdict.expected_at > T0 + begin + length
+        (outage,), grace = story.outages, expectation.grace_ms
+        if verdict.down_at >= outage.started_at and verdict.expected_at <= outage.ended_at:
+            within = verdict.expected_at + grace - outage.started_at
+            assert outage.started_at > verdict.expected_at + min(grace, PUNCTUAL_MS), "punctual pings still came"
+            assert 2 * min(length, within) < grace, "half of the grace was left"
+            assert verdict.down_at == verdict.expected_at + grace + length, "and that was all of it"

@@ -173,7 +173,7 @@ def test_an_expression_that_would_backtrack_for_ever_takes_a_moment() -> None:
     begun = perf_counter()
     for pattern in ("(a+)+$", "(a|aa)+$", "(.*)*b", "^(([a-z])+.)+[A-Z]([a-z])+$"):
         assert broken_rule(SuccessRule(body_matches=check_pattern(pattern)), 200, "a" * 60_000 + "!") is not None
-    assert perf_counter() - begun < 5
+    assert perf_counter() - begun < 30  # for ever, if it backtracked
 
 
 def test_of_a_long_body_an_expression_sees_the_beginning() -> None:

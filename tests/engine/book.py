@@ -52,6 +52,9 @@ def _retry_of(started: Started | Run) -> RetryPolicy:
 class Book:
     """A ledger with the engine's verbs on it."""
 
+    early_ms = 0
+    """As in `house.House`."""
+
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
 
@@ -76,7 +79,7 @@ class Book:
                 session_rows.insert(
                     connection, session_id=session_id, node="book", version="0", now=now, expires_at=now + 30_000
                 )
-            return start_batch(connection, names, now=now, session_id=session_id)
+            return start_batch(connection, names, now=now, session_id=session_id, early_ms=self.early_ms)
 
         return await self.ledger.write(transaction)
 

@@ -155,6 +155,9 @@ class WatchedLedger:
 class House:
     """An engine over the ledger of a folder."""
 
+    early_ms = 0
+    """How long before its slot a run may be committed; the fixture `early_ms` plays with what the product has, too."""
+
     def __init__(
         self,
         folder: Path,
@@ -163,7 +166,7 @@ class House:
         capacity: int = 50,
         team_max: int | None = None,
         host_max: int = 0,
-        early_ms: int = 0,
+        early_ms: int | None = None,
         timetable: Timetable | None = None,
         kinds: Mapping[str, Kind] | None = None,
         keyring: Keyring | None = None,
@@ -179,7 +182,7 @@ class House:
         self._capacity = capacity
         self._team_max = capacity if team_max is None else team_max
         self._host_max = host_max
-        self._early_ms = early_ms
+        self._early_ms = self.early_ms if early_ms is None else early_ms
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -268,6 +271,12 @@ class House:
             lambda connection: run_rows.page_of_job(connection, job.id, status=None, before=None, limit=1_000)
         )
         return found[::-1]
+
+    async def lateness(self, *jobs: Job) -> list[int]:
+        """By how many ms the first request of each run began after its slot; of runs that have been sent."""
+        runs = [run for job in jobs for run in await self.runs(job)]
+        firsts = [(run, (await self.executions(run))[:1]) for run in runs]
+        return [first.started_at - run.scheduled_for for run, found in firsts for first in found]
 
     async def executions(self, run: Run) -> list[Execution]:
         return await self.ledger.read(lambda connection: execution_rows.of_run(connection, run.id))

@@ -17,7 +17,7 @@ from tests.support.clock import ManualClock
 from zerocron.core.errors import Unavailable
 from zerocron.core.model import Run
 from zerocron.engine.attempt import Result, Started
-from zerocron.engine.finisher import RETRY_SECONDS_MAX, Finisher
+from zerocron.engine.finisher import Finisher
 from zerocron.engine.finishing import finish_batch
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger.database import SqliteLedger
@@ -244,7 +244,6 @@ async def test_a_finisher_with_nothing_to_do_ends_at_once(ledger: SqliteLedger) 
     bench = Bench(ledger)
     bench.finisher.start()
     await bench.clock.advance(200)
-    begun = asyncio.get_running_loop().time()
-    await bench.finisher.stop()
-    assert asyncio.get_running_loop().time() - begun < RETRY_SECONDS_MAX / 2
+    async with asyncio.timeout(20):  # the bench's clock stands still: what waits for it waits for ever
+        await bench.finisher.stop()
     assert bench.ledger.writes == 0

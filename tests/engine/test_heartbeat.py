@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from tests.engine.house import House, answered, at_once
 from tests.storage.samples import HOUR, MINUTE, NOON
 
@@ -20,6 +21,7 @@ from zerocron.actions.pings import Arrival, Pings, Taken
 from zerocron.core.errors import Unavailable
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.core.monitor import GAP_MS, JUDGED_AFTER_MS, Ping, PingKind
+from zerocron.core.sealing import Keyring
 from zerocron.engine.heartbeat import look_at
 from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger.monitors import FlipRow
@@ -52,7 +54,7 @@ class Ward:
 
     async def ping(self, seen: Seen, kind: str = PingKind.SUCCESS) -> None:
         arrival = Arrival(Ping(kind, self.house.clock.now()), "GET", "", "", b"", 0)
-        assert await self.pings.take(seen.token, arrival) == Taken.KEPT
+        assert await self.pings.take(seen.monitor.id, arrival) == Taken.KEPT
 
     async def flips(self, seen: Seen) -> list[FlipRow]:
         """The oldest first."""
@@ -79,7 +81,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 @pytest.fixture
 async def ward(house: House) -> AsyncIterator[Ward]:
-    keeper = await TokenKeeper.open(house.ledger)
+    keeper = await TokenKeeper.open(house.ledger, Keyring())
     tokens = TokenDirectory(ledger=house.ledger, clock=house.clock, keeper=keeper, exclusive=True)
     it = Ward(house, tokens)
     await it.pings.pulse()
@@ -220,6 +222,27 @@ async def test_hb_082_a_clock_set_forward_and_back_blames_nobody(ward: Ward) -> 
     assert (await ward.monitors.get(DEFAULT_TEAM_ID, seen.monitor.id)).monitor.watch.last_ping_at == clock.now()
 
 
+async def test_a_clock_set_forward_and_back_does_not_keep_silence_from_being_noticed(ward: Ward) -> None:
+    monitors = [await ward.monitor("every 5 minutes", 60), await ward.monitor("*/5 * * * *", 60)]
+    for seen in monitors:
+        await ward.ping(seen)
+    await ward.live(30)
+    clock = ward.house.clock
+    clock.set(clock.now() + 3 * HOUR)
+    await ward.live(60)
+    await ward.ping(monitors[0])
+    clock.set(clock.now() - 3 * HOUR)
+    back = clock.now()
+    await ward.live(60)
+    assert [await ward.shown(seen) for seen in monitors] == [["up"]] * 2
+    assert await ward.house.sql(f"SELECT count(*) FROM outages WHERE ended_at > {back + 10_000}") == [(0,)]
+    await ward.live(600)
+    for seen in monitors:
+        down = (await ward.flips(seen))[-1]
+        assert down.after == "down"
+        assert down.at <= back + 12 * MINUTE
+
+
 async def test_hb_083_a_backlog_of_deadlines_is_told_once_and_in_order(ward: Ward) -> None:
     monitors = [await ward.monitor(f"every {minutes} minutes", 0) for minutes in (9, 5, 7)]
     for seen in monitors:
@@ -237,6 +260,86 @@ async def test_hb_083_a_backlog_of_deadlines_is_told_once_and_in_order(ward: War
     ]
 
 
+async def test_a_ping_that_waits_for_its_commit_counts_from_when_it_came(
+    ward: Ward, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, silent = await ward.monitor("every 5 minutes", 0), await ward.monitor("every 4 minutes", 0)
+    for one in (seen, silent):
+        await ward.ping(one)
+    ward.house.engine.heartbeat.pings_owed_since = lambda: ward.pings.owed_since
+    write, goes_on = Pings._write_together, asyncio.Event()
+
+    async def slow(self: Pings, batch: Any, *, wait: bool) -> None:
+        await goes_on.wait()
+        await write(self, batch, wait=wait)
+
+    await ward.live(299)
+    monkeypatch.setattr(Pings, "_write_together", slow)
+    ping = asyncio.create_task(ward.ping(seen))
+    await ward.live(10)
+    assert await ward.shown(silent) == ["up", "down"], "whose deadline was before that ping is judged"
+    goes_on.set()
+    await ping
+    await ward.live(10)
+    assert await ward.shown(seen) == ["up"]
+    assert ward.pings.owed_since is None
+
+
+@pytest.mark.parametrize(("grace", "refused_after"), [(0, 299), (60, 330), (400, 650)])
+async def test_a_ping_that_was_refused_is_not_held_against_its_monitor(
+    ward: Ward, grace: int, refused_after: int
+) -> None:
+    """An outage of a few seconds leaves no gap in the pulse."""
+    seen = await ward.monitor("every 5 minutes", grace)
+    await ward.ping(seen)
+    ward.house.engine.heartbeat.pings_owed_since = lambda: ward.pings.owed_since
+    await ward.live(refused_after)
+    ward.house.ledger.is_away = True
+    with pytest.raises(Unavailable):
+        await ward.ping(seen)
+    refused_at = ward.house.clock.now()
+    await ward.house.clock.advance(4)
+    with pytest.raises(Unavailable):
+        await ward.pings.pulse()
+    failed_at = ward.house.clock.now()
+    ward.house.ledger.heal()
+    await ward.live(60)
+    assert await ward.shown(seen) == ["up"]
+    assert await ward.house.sql("SELECT started_at, ended_at FROM outages") == [(refused_at, failed_at)]
+    down_at = (await ward.monitors.get(DEFAULT_TEAM_ID, seen.monitor.id)).verdict.down_at
+    assert down_at is not None
+    assert 0 <= down_at - refused_at - (300 + grace) * SECOND <= failed_at - refused_at
+
+
+async def test_the_first_ping_after_an_outage_blames_nobody_for_the_one_that_was_refused(ward: Ward) -> None:
+    """It looks back itself, before the pulse has recorded anything."""
+    seen = await ward.monitor("every 5 minutes", 0)
+    await ward.ping(seen)
+    await ward.live(299)
+    ward.house.ledger.is_away = True
+    with pytest.raises(Unavailable):
+        await ward.ping(seen)
+    ward.house.ledger.heal()
+    ward.house.clock.set(ward.house.clock.now() + 3_000)
+    await ward.ping(seen)
+    assert await ward.shown(seen) == ["up"]
+
+
+async def test_pings_that_others_were_refused_speak_for_who_could_not_even_connect(ward: Ward) -> None:
+    seen, other = await ward.monitor("every 5 minutes", 0), await ward.monitor("every hour", 0)
+    for one in (seen, other):
+        await ward.ping(one)
+    await ward.live(299)
+    ward.house.ledger.is_away = True
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await ward.ping(other)
+        ward.house.clock.set(ward.house.clock.now() + 1_500)
+    ward.house.ledger.heal()
+    await ward.ping(seen)
+    assert await ward.shown(seen) == ["up"]
+
+
 async def test_a_timetable_that_lost_a_deadline_costs_seconds(ward: Ward) -> None:
     seen = await ward.monitor("every 5 minutes", 0)
     await ward.ping(seen)
@@ -248,7 +351,7 @@ async def test_a_timetable_that_lost_a_deadline_costs_seconds(ward: Ward) -> Non
 
 async def test_deadlines_are_looked_at_while_every_place_is_taken(tmp_path: Path) -> None:
     async with House(tmp_path, capacity=1) as house:
-        keeper = await TokenKeeper.open(house.ledger)
+        keeper = await TokenKeeper.open(house.ledger, Keyring())
         tokens = TokenDirectory(ledger=house.ledger, clock=house.clock, keeper=keeper, exclusive=True)
         ward = Ward(house, tokens)
         await ward.pings.pulse()
@@ -267,6 +370,94 @@ async def test_deadlines_are_looked_at_while_every_place_is_taken(tmp_path: Path
         assert await ward.shown(seen) == ["up", "down"]
         stuck.set()
         await ward.pings.stop()
+
+
+DAMAGE = {
+    "its zone is gone": "UPDATE monitors SET timezone = 'Nowhere/Land' WHERE id = '{}'",
+    "its schedule makes no sense": "UPDATE monitors SET schedule_cron = '99 nonsense' WHERE id = '{}'",
+    "its schedule is empty": "UPDATE monitors SET schedule_cron = NULL WHERE id = '{}'",
+    "its runs are no JSON": "UPDATE monitors SET runs = '{{broken' WHERE id = '{}'",
+    "its runs are something else": "UPDATE monitors SET runs = '[1]', ended_runs = '7' WHERE id = '{}'",
+    "its next flip is there already": "INSERT INTO flips SELECT monitor_id, number + 1, team_id, at, noticed_at,"
+    " before, after, reason, details FROM flips WHERE monitor_id = '{}'",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+async def test_a_monitor_that_cannot_be_judged_keeps_nobody_else_from_it(ward: Ward, damage: str) -> None:
+    others = [await ward.monitor("every 5 minutes", 0) for _ in range(3)]
+    bad = await ward.monitor("* * * * *", 0)
+    for seen in (*others, bad):
+        await ward.ping(seen)
+    await ward.house.sql(DAMAGE[damage].format(bad.monitor.id))
+    with structlog.testing.capture_logs() as logs:
+        await ward.live(310)
+
+    assert [await ward.shown(seen) for seen in others] == [["up", "down"]] * 3
+    assert ward.house.engine.stalled() == []
+    complaints = [one for one in logs if one["event"] in ("monitor_not_judged", "monitor_damaged")]
+    assert 1 <= len(complaints) <= 2, "what is wrong with it is told once, of each thing"
+    await ward.monitors.page(DEFAULT_TEAM_ID)
+    await ward.ping(others[0])
+    assert (await ward.shown(others[0]))[-1] == "up"
+
+
+async def test_jobs_are_brought_into_the_timetable_whatever_a_monitor_looks_like(ward: Ward) -> None:
+    bad = await ward.monitor("* * * * *", 0)
+    await ward.ping(bad)
+    await ward.house.sql(DAMAGE["its zone is gone"].format(bad.monitor.id))
+    await ward.house.create("2 12 * * *")
+    await ward.house.crash()
+    await ward.house.restart(after=90)
+    await ward.live(60)
+    assert len(ward.house.target.requests) == 1
+
+
+async def test_one_damaged_monitor_does_not_hide_the_others_of_its_team(ward: Ward) -> None:
+    good = await ward.monitor("every 5 minutes", 0)
+    for damage in DAMAGE.values():
+        bad = await ward.monitor("* * * * *", 0)
+        await ward.ping(bad)
+        await ward.house.sql(damage.format(bad.monitor.id))
+    await ward.house.sql(f"UPDATE monitors SET tags = 'x', token_sealed = 'x' WHERE id = '{bad.monitor.id}'")
+    with structlog.testing.capture_logs():
+        page = await ward.monitors.page(DEFAULT_TEAM_ID)
+    assert len(page) == 1 + len(DAMAGE)
+    assert {seen.monitor.id: seen.token for seen in page}[good.monitor.id] == good.token
+
+
+async def test_a_ping_of_a_damaged_monitor_fails_alone_and_in_one_commit(ward: Ward) -> None:
+    good, bad = await ward.monitor("every 5 minutes", 0), await ward.monitor("* * * * *", 0)
+    await ward.ping(bad)
+    await ward.house.sql(DAMAGE["its zone is gone"].format(bad.monitor.id))
+    await ward.house.sql(f"UPDATE monitors SET deadline_at = 1, health = 'up' WHERE id = '{bad.monitor.id}'")
+    now = ward.house.clock.now()
+    writes = ward.house.ledger.writes
+    with structlog.testing.capture_logs():
+        taken = await asyncio.gather(
+            *(
+                ward.pings.take(seen.monitor.id, Arrival(Ping("success", now), "GET", "", "", b"", 0))
+                for seen in (bad, good)
+            )
+        )
+    assert taken == [Taken.FAILED, Taken.KEPT]
+    assert ward.house.ledger.writes == writes + 1
+
+
+@pytest.mark.parametrize("name", ["sweep", "heartbeat"])
+async def test_a_loop_that_fails_for_ever_is_told_as_stalled(
+    house: House, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    async def failing() -> float:
+        raise ZeroDivisionError
+
+    loop = next(loop for loop in house.engine.loops if loop.name == name)
+    with structlog.testing.capture_logs():
+        monkeypatch.setattr(loop, "_tick", failing)
+        await house.clock.advance(50)
+        assert house.engine.stalled() == []
+        await house.clock.advance(20)
+        assert house.engine.stalled() == [name]
 
 
 async def test_a_pause_until_an_instant_ends_then(ward: Ward) -> None:

@@ -40,7 +40,7 @@ async def tower(tmp_path: Path) -> AsyncIterator[Watchtower]:
     kind = FakeKind()
     keyring = read_master_keys(new_master_key(), source="test")
     async with House(tmp_path, kinds={"fake": kind}, keyring=keyring) as house:
-        keeper = await TokenKeeper.open(house.ledger)
+        keeper = await TokenKeeper.open(house.ledger, keyring)
         it = Watchtower(house, TokenDirectory(ledger=house.ledger, clock=house.clock, keeper=keeper, exclusive=True))
         it.post = Post(house, kind, keyring)
         await it.post.channel()

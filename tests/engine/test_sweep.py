@@ -14,18 +14,13 @@ from tests.engine.house import WatchedLedger, answered
 from tests.storage.samples import HOUR, MINUTE, NOON, a_job, a_run, a_trigger, an_id
 from tests.support.clock import ManualClock
 
-from zerocron.channels.contract import Ways
-from zerocron.channels.sending import Outlets
 from zerocron.core.errors import TimetableAway, Unavailable
 from zerocron.core.exchange import Outcome, Request
 from zerocron.core.model import DEFAULT_TEAM_ID, Definition, Job, JobState, Run
 from zerocron.core.notice import EventKind, Notice
-from zerocron.core.sealing import Keyring
 from zerocron.engine import sweep as sweep_module
 from zerocron.engine.attempt import Result
 from zerocron.engine.executor import Executor
-from zerocron.engine.heartbeat import Heartbeat
-from zerocron.engine.notifier import Notifier
 from zerocron.engine.sessions import Session
 from zerocron.engine.sweep import LOAD_MS, OVERDUE_MS, SWEEP_SECONDS, Sweep
 from zerocron.metrics import Metrics
@@ -51,15 +46,6 @@ class Bench:
             timetable=self.timetable,
             session=self.session,
             executor=executor,
-            heartbeat=Heartbeat(ledger=self.ledger, timetable=self.timetable, clock=self.clock),
-            notifier=Notifier(
-                ledger=self.ledger,
-                timetable=self.timetable,
-                clock=self.clock,
-                metrics=self.metrics,
-                keyring=Keyring(),
-                outlets=Outlets({}, Ways(_send, self.clock.now)),
-            ),
             **shared,
         )
 
@@ -107,6 +93,22 @@ async def test_at_its_start_it_brings_everything_up_to_the_horizon(bench: Bench)
         run_member(trigger.team_id, trigger.id): NOON - 1,
     }
     assert bench.repaired() == 0, "an empty timetable at the start is no damage"
+
+
+@pytest.mark.parametrize("step", ["_settle", "_measure_overdue"])
+async def test_a_step_that_fails_keeps_no_other_from_its_turn(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """A timetable that nobody fills at the start is a node without jobs."""
+    job = await bench.job(due=NOON + MINUTE)
+
+    async def failing(_now: int) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(bench.sweep, step, failing)
+    with pytest.raises(ZeroDivisionError):
+        await bench.sweep.tick()
+    assert bench.due == {member(job): NOON + MINUTE}
 
 
 async def test_a_horizon_of_any_size_is_brought_in_pages(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,8 @@ from zerocron.storage.ledger import sessions as session_rows
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.timetable.memory import MemoryTimetable
 
+pytestmark = pytest.mark.usefixtures("early_ms")
+
 STEADY_TICKS = int(VALIDITY_MS / 1_000 / RENEW_SECONDS)
 
 
@@ -61,7 +63,7 @@ class Cluster:
                 await node.tick()
 
     async def running(self, node: Node, count: int = 1, **given: Any) -> list[Started]:
-        jobs = [await self.book.keep(a_job(**{"next_run_at": NOON} | given)) for _ in range(count)]
+        jobs = [await self.book.keep(a_job(**{"next_run_at": NOON + self.book.early_ms} | given)) for _ in range(count)]
         return (await self.book.start(*jobs, session_id=node.session.id)).runs
 
     async def end_of(self, session_id: str) -> tuple[str | None, bool]:

@@ -20,6 +20,8 @@ from zerocron.engine.finishing import Finished
 from zerocron.engine.sessions import ORPHAN_MS
 from zerocron.engine.starting import StartedBatch
 
+pytestmark = pytest.mark.usefixtures("early_ms")
+
 URL = "https://example.com/hook"
 Fate = Literal["committed", "rolled back"]
 FATES: list[Fate] = ["committed", "rolled back"]

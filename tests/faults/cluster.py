@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import asyncpg
 from tests.faults.checker import B_MS, HORIZON_MS, LOAD_MS, Violation, violations
 from tests.faults.history import History, load
-from tests.faults.world import NodeProcess, Scene, until
+from tests.faults.world import NodeProcess, Scene, until, wall_ms
 from tests.support.postgres import PostgresServer, postgres_server
 from tests.support.proxy import Proxy
 from tests.support.redis import RedisServer
@@ -29,6 +29,10 @@ T = TypeVar("T")
 VALIDITY_MS = 30_000
 SCALE = 0.2
 """Of the nodes' sessions and time-outs in tests, see `node.py`: a session is valid for 6 s then."""
+
+STALL_MS, STALL_LOOK_MS = 250, 50
+"""Who sleeps for the latter and wakes up later than that by the former has seen the machine stand still: it is busy
+with something else than this test, and what is late then says nothing about the nodes."""
 
 PREFIX = "faults"
 LOOK_SECONDS_MAX = 10.0
@@ -123,7 +127,9 @@ class ClusterNode(NodeProcess):
         super().__init__(folder, now_ms=cluster.now_ms, fault_log=cluster.fault_log, name=called or name)
         self.pg = Proxy(cluster.postgres.host, cluster.postgres.port)
         self.redis = Proxy(cluster.redis.host, cluster.redis.port)
+        self.clock_log = folder / "clock.jsonl"
         self.options = ["--time-scale", str(cluster.scale), "--node-name", self.name]
+        self.options += ["--clock-log", str(self.clock_log)]
         if clock_offset_ms:
             self.options += ["--clock-offset-ms", str(clock_offset_ms)]
         self._cluster = cluster
@@ -188,7 +194,9 @@ class Cluster(Scene):
         self.nodes: dict[str, ClusterNode] = {}
         self.own_environment: dict[str, str] = {}
         self._stack = contextlib.AsyncExitStack()
-        self._speaker: str | None = None
+        self._ended = threading.Event()
+        self._watch = threading.Thread(target=self._note_stalls, name="stalls", daemon=True)
+        self._watch.start()
 
     @property
     def validity_ms(self) -> int:
@@ -239,6 +247,15 @@ class Cluster(Scene):
         finally:
             self.fault_log.write(kind=kind, **{"from": since, "to": self.now_ms()})
 
+    def _note_stalls(self) -> None:
+        """In a thread of its own: the loop of this test has other things to do."""
+        while not self._ended.is_set():
+            begun = wall_ms()  # not the ledger's time, which a test may set meanwhile
+            self._ended.wait(STALL_LOOK_MS / 1000)
+            slept_ms, now = wall_ms() - begun, self.now_ms()
+            if slept_ms > STALL_LOOK_MS + STALL_MS:
+                self.fault_log.write(kind="stall", **{"from": now - slept_ms, "to": now})
+
     # --- the ledger
 
     def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
@@ -288,6 +305,7 @@ class Cluster(Scene):
             op_log=self.op_log.path,
             validity_ms=self.validity_ms,
             index=self.index() if with_index else None,
+            clock_logs={name: node.clock_log for name, node in self.nodes.items()},
         )
 
     async def settle(self, patience: float = 30) -> None:
@@ -336,6 +354,8 @@ class Cluster(Scene):
         return found
 
     async def close(self) -> None:
+        self._ended.set()
+        self._watch.join()
         for node in self.nodes.values():
             node.reap()
         await self._stack.aclose()

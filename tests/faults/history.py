@@ -37,6 +37,9 @@ REDIS_MS, PG_MS, PG_SLOW_MS = 10_000, 30_000, 10_000
 `VALIDITY_MS`. Where a test shortens that, it shortens hiding and time-outs with it, and so R. A node's is one and a
 half times its session's validity: 45 s of 30 s."""
 
+SAMPLE_MS = 2_000
+"""A clock is as it was sampled for about as long as it takes until the next sample."""
+
 NODE_MS_MIN = 12_000
 """R of a node where a test shortens the validity: what is not shortened with it takes that long on a slow machine."""
 
@@ -98,7 +101,7 @@ class Fault:
 
     of one process     kill, pause, stop (graceful), forced_stop, absent (not started yet)
     of one node's link cut_pg, cut_redis, clock
-    of everybody       ledger (writes fail), pg, pg_slow, redis
+    of everybody       ledger (writes fail), pg, pg_slow, redis, stall (the machine had no core for anybody)
     """
 
     kind: str
@@ -140,6 +143,21 @@ class History:
     """What the timetable held at the end, member -> instant; None when it was not read."""
 
     alerts: list[Row] = field(default_factory=list)
+    clocks: Mapping[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """By how many ms, at most, a node's clock was behind PostgreSQL's, and since when, by node: a clock is carried on
+    from samples, and never ahead of what they leave open."""
+
+    def behind_ms(self, at: int) -> int:
+        """By how much the clock of any node may have been behind about then."""
+        return max(
+            (
+                behind_ms
+                for samples in self.clocks.values()
+                for (since, behind_ms), (until, _) in pairwise([*samples, (FOREVER, 0)])
+                if since - SAMPLE_MS <= at <= until + SAMPLE_MS
+            ),
+            default=0,
+        )
 
     @cached_property
     def run_of(self) -> dict[str, Row]:
@@ -179,7 +197,7 @@ class History:
         for fault in self.faults if self.validity_ms else ():
             if fault.kind in ("redis", "cut_redis"):
                 windows += [(fault.since, fault.since + redis_ms), (fault.until, fault.until + redis_ms)]
-            elif fault.kind in ("pg", "pg_slow"):
+            elif fault.kind in ("pg", "pg_slow", "stall"):
                 windows.append((fault.since, fault.until + (pg_ms if fault.kind == "pg" else pg_slow_ms)))
             elif fault.kind in LOSSES:
                 windows.append((fault.since, fault.since + max(self.validity_ms * 3 // 2, NODE_MS_MIN)))
@@ -252,6 +270,7 @@ def load(
     op_log: Path,
     validity_ms: int = 0,
     index: dict[str, float] | None = None,
+    clock_logs: Mapping[str, Path] | None = None,
 ) -> History:
     """Read everything; `ledger` is a data directory or a postgresql:// URL.
 
@@ -277,6 +296,10 @@ def load(
         validity_ms=validity_ms,
         index=index,
         alerts=tables["alerts"],
+        clocks={
+            node: [(line["at"], line["behind_ms"]) for line in _lines(path)]
+            for node, path in (clock_logs or {}).items()
+        },
     )
 
 

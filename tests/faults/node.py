@@ -1,23 +1,25 @@
 """A real node in a process of its own, with a place to die and, if asked, a fault of its own making.
 
     python -m tests.faults.node [--mutant NAME ...] [--clock-offset-ms N] [--death-note FILE] [--time-scale X]
-                                [--node-name NAME]
+                                [--node-name NAME] [--clock-log FILE]
 
 serves like `0cron serve`, by `zerocron.app.serve` and the settings of the environment. `ZEROCRON_STOP_AT=name[:n]`
 kills the process with SIGKILL the n-th time it passes the stop point of that name, and `name:n:pause` halts it there.
 `--mutant` applies patches of `mutants.py` to this process; `--clock-offset-ms` makes its clock wrong by so much. The
 death note has the instant.
 `--time-scale 0.2` makes sessions, hiding times and time-outs five times shorter than they are in the product, all of
-them, so that what outlasts what stays as it is; `--node-name` is what the node's sessions are called in the ledger.
+them, so that what outlasts what stays as it is; `--node-name` is what the node's sessions are called in the ledger. The
+clock log says how far behind the database's the node's clock may be, as its samples leave open.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import os
 import signal
-from collections import Counter
+from collections import Counter, deque
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ import uvloop
 from zerocron import settings
 from zerocron.app import serve
 from zerocron.cli.logs import configure_logging
-from zerocron.clock import SystemClock
+from zerocron.clock import SAMPLES_KEPT, LedgerClock, SystemClock
 from zerocron.engine.starting import StopPoint
 
 
@@ -69,6 +71,7 @@ SCALED = {
 }
 """What takes part in who outlasts whom. A constant that is no longer there fails loudly."""
 
+CLOCK_LOG_MS = 10
 TIME_OUT_SECONDS_MIN = 1.5
 """Shorter, and a busy machine would be taken for a server that is away."""
 
@@ -95,6 +98,28 @@ def call_node(name: str) -> None:
     rows.insert = lambda connection, **given: right(connection, **(given | {"node": name}))
 
 
+def log_clock(file: Path) -> None:
+    """Note how far behind this process's `LedgerClock` may be, whenever that changes: on a busy machine an answer takes
+    a while, and the database's time in it is old by at most as much."""
+    right = LedgerClock.observe
+    uppers: deque[float] = deque(maxlen=SAMPLES_KEPT)
+    noted = -CLOCK_LOG_MS
+
+    def observe(self: LedgerClock, database_now: int, before: float, after: float) -> None:
+        nonlocal noted
+        right(self, database_now, before, after)
+        if len(self._offsets_ms) == 1:  # the first, or the first after the database was set back
+            uppers.clear()
+        uppers.append(database_now - before * 1000)
+        behind_ms = round(min(uppers) - self._offset_ms)
+        if abs(behind_ms - noted) >= CLOCK_LOG_MS:
+            noted = behind_ms
+            with file.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps({"at": self.now(), "behind_ms": behind_ms}) + "\n")
+
+    LedgerClock.observe = observe  # type: ignore[method-assign]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mutant", action="append", default=[])
@@ -102,9 +127,12 @@ def main() -> None:
     parser.add_argument("--death-note", type=Path)
     parser.add_argument("--time-scale", type=float, default=1.0)
     parser.add_argument("--node-name")
+    parser.add_argument("--clock-log", type=Path)
     options = parser.parse_args()
     if options.time_scale != 1:
         scale_time(options.time_scale)
+    if options.clock_log:
+        log_clock(options.clock_log)
     if options.node_name:
         call_node(options.node_name)
     if options.mutant:

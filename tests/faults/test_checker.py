@@ -248,6 +248,8 @@ BROKEN: list[tuple[str, Break]] = [
     ("I16", operation("edit", 3.1, 3.2, version=9)),
     ("I16", operation("trigger", 3.1, 3.2, run=MANUAL)),
     ("I16", operation("create", 3.1, 3.2, "failed", name="job")),
+    ("I16", both(operation("edit", 3.1, 3.2, "failed"), lambda it: it.versions[JOB].append(version(2, since=9)))),
+    ("I16", both(operation("pause", 3.1, 3.2, "failed"), lambda it: it.versions[JOB].append(version(2, since=9)))),
     ("I17", operation("pause", 3.2, 3.3)),
     ("I18", update("received", 2, version=2)),
     ("I18", update("runs", 2, job_version=2)),
@@ -256,6 +258,7 @@ BROKEN: list[tuple[str, Break]] = [
     ("I20", add("audit", {"kind": "cursor", "id": JOB, "before": at(5), "after": at(4), "note": "same"})),
     ("I21", lambda it: setattr(it, "index", {})),
     ("I21", lambda it: setattr(it, "index", {MEMBER: at(7.5)})),
+    ("I21", lambda it: setattr(it, "index", {MEMBER: at(0)})),
     ("I21", lambda it: setattr(it, "index", {MEMBER: at(7), "j:team:another": at(7)})),
     ("I22", add("alerts", alert(3))),
     ("I22", add("alerts", alert(3, **WELL), alert(3, **WELL, id="another"))),
@@ -399,6 +402,24 @@ def test_a_cluster_is_down_when_all_of_it_is() -> None:
     assert cluster.recovering == [(at(1), at(46))]
     cluster = dataclasses.replace(cluster, faults=[Fault("redis", at(1), at(100))])
     assert cluster.recovering == [(at(1), at(11)), (at(100), at(110))]
+    cluster = dataclasses.replace(cluster, faults=[Fault("stall", at(1), at(2))])
+    assert cluster.recovering == [(at(1), at(12))]
+
+
+def test_how_far_behind_the_clocks_of_nodes_may_be() -> None:
+    """From one sample to the next, and a little on both sides; of several nodes the worst."""
+    cluster = history()
+    assert cluster.behind_ms(at(5)) == 0
+    cluster.clocks = {"n1": [(at(0), 400), (at(10), 20)], "n2": [(at(5), 30)]}
+    assert [cluster.behind_ms(at(seconds)) for seconds in (-3, 1, 11.9, 12.1)] == [0, 400, 400, 30]
+
+
+def test_a_clock_that_is_behind_explains_an_end_before_its_request() -> None:
+    cluster = history()
+    cluster.received[2] = dataclasses.replace(cluster.received[2], at=cluster.executions[2]["finished_at"] + 120)
+    assert list(checker.blind(cluster))
+    cluster.clocks = {"n1": [(at(0), 100)]}
+    assert not list(checker.blind(cluster))
 
 
 @pytest.mark.parametrize(

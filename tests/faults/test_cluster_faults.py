@@ -1,56 +1,68 @@
 """Every fault of the catalogue, over real nodes, PostgreSQL and Redis; see `cluster_faults.py`.
 
-Most of a journey is waiting, so several are played at once.
+Most of a journey is waiting, so several are played at once, each in a thread and an event loop of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import traceback
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from tests.faults.cluster import SCALE
 from tests.faults.cluster_faults import CASES, Case, may_mount, scene_of
+from tests.support.postgres import postgres_server
 
 from zerocron.storage.timetable import scripts
 
-pytestmark = pytest.mark.timeout(400)
-
 AT_ONCE = 4
-GROUPS = {
-    "nodes": ("1", "2", "3", "4", "5", "6", "8", "9", "11", "12", "13", "34", "35", "43", "46", "48"),
-    "servers": ("16", "17", "18", "19", "21", "22", "23", "25", "26", "27", "28", "30", "31", "49"),
-}
+PLAYED = [case for case in CASES if not case.is_variant]
 
 
-@pytest.mark.parametrize("group", GROUPS)
-async def test_faults(group: str, tmp_path: Path) -> None:
-    places = asyncio.Semaphore(AT_ONCE)
-
-    async def play(case: Case, folder: Path) -> str | None:
-        async with places:
-            try:
-                async with scene_of(case, folder, scale=SCALE) as cluster:
-                    await case.journey(cluster)
-            except Exception:
-                return f"{case.number} {case.name}, logs in {folder}:\n{traceback.format_exc(limit=-4)}"
-        return None
-
-    cases = [case for case in CASES if case.number in GROUPS[group] and not case.is_variant]
-    cases = [case for case in cases if may_mount() or not case.disk_mb]
-    failures = await asyncio.gather(*(play(case, tmp_path / str(number)) for number, case in enumerate(cases)))
-    assert not any(failures), "\n\n".join(filter(None, failures))
+@pytest.fixture(autouse=True)
+def _nothing_left_behind() -> None:
+    """Journeys go on while a test ends, and see to their own: `make_cluster` leaves nothing running."""
 
 
-def test_every_case_is_played() -> None:
-    assert {case.number for case in CASES if not case.is_variant} == {case.number for case in CASES}
-    assert {case.number for case in CASES} == {number for group in GROUPS.values() for number in group}
+@pytest.fixture(scope="module")
+def journeys(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Mapping[str, Future[None]]]:
+    """Of every test that was asked for, in the order of the tests; by the name of the case."""
+
+    def play(case: Case, folder: Path) -> None:
+        async def whole() -> None:
+            async with scene_of(case, folder, scale=SCALE) as cluster:
+                await case.journey(cluster)
+
+        asyncio.run(whole())
+
+    tests = (item for item in request.session.items if isinstance(item, pytest.Function))
+    params = (item.callspec.params["case"] for item in tests if item.originalname == test_fault.__name__)
+    asked = [case for case in params if isinstance(case, Case)]
+    postgres_server()  # here, so that the threads do not start one each
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="journey") as pool:
+        yield {
+            case.name: pool.submit(play, case, tmp_path_factory.mktemp(f"fault-{case.number}"))
+            for case in asked
+            if may_mount() or not case.disk_mb
+        }
+        pool.shutdown(cancel_futures=True)
 
 
-@pytest.mark.skipif(not may_mount(), reason="a small disk needs root and the right to mount")
-def test_a_full_disk_was_tried() -> None:
-    assert any(case.disk_mb for case in CASES)
+@pytest.mark.xdist_group("nodes")
+@pytest.mark.timeout(600)  # the longest, and those that are played before it
+@pytest.mark.parametrize("case", PLAYED, ids=lambda case: f"{case.number} {case.name}")
+def test_fault(case: Case, journeys: Mapping[str, Future[None]]) -> None:
+    if case.disk_mb and not may_mount():
+        pytest.skip("a full disk needs a small one, and this process may mount none (CAP_SYS_ADMIN)")
+    journeys[case.name].result()
+
+
+def test_every_fault_is_played() -> None:
+    assert {case.number for case in PLAYED} == {case.number for case in CASES}
 
 
 @pytest.mark.parametrize("name", ["PUT", "RESTORE", "DROP", "CLAIM", "LOST", "DUTY", "SIZE", "CLEAR"])

@@ -18,7 +18,7 @@ from tests.faults.mutants import CLUSTER_MUTANTS
 from tests.faults.world import hold, moment
 from tests.support.proxy import RequestVerdict
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("nodes")]
 
 Mutants = tuple[str, ...]
 Journey = Callable[[Cluster, Mutants], Awaitable[None]]
@@ -45,7 +45,7 @@ async def killed_inside_start(cluster: Cluster, mutants: Mutants) -> None:
         cluster.start("n1", mutants=mutants, stop_at="inside-start:2"), cluster.start("n2", mutants=mutants)
     )
     jobs = await many(cluster, "job", 6, overlap="allow")
-    await cluster["n1"].died(30)
+    await cluster["n1"].died()
     await going_on(cluster, jobs, 1)
     await pass_time(2)
 
@@ -138,7 +138,7 @@ async def woken_after_a_claim(cluster: Cluster, mutants: Mutants) -> None:
     jobs = await many(cluster, "job", 4, catchup="all", overlap="allow")
     go_on = await cluster["n1"].frozen()
     await cluster.start("n2", mutants=mutants)
-    await wait(lambda: cluster.one("SELECT count(*) FROM sessions WHERE end_reason = 'fenced'"), "the fencing", 40)
+    await wait(lambda: cluster.one("SELECT count(*) FROM sessions WHERE end_reason = 'fenced'"), "the fencing", 60)
     await moment((1_000 - cluster.now_ms() % 1_000 + 600) / 1000)
     wake = cluster["n2"].freeze()
     await moment((1_000 - cluster.now_ms() % 1_000 + 50) / 1000)

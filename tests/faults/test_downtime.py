@@ -22,7 +22,7 @@ from zerocron.clock import SystemClock
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.settings import load
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("nodes")]
 
 TEN_MINUTES_MS = 600_000
 
@@ -49,7 +49,7 @@ async def test_ten_minutes_down(world: World) -> None:
     seldom = await world.job("seldom", schedule="*/5 * * * *", catchup="none")
     gone_at = await _after_ten_minutes(world, [latest, every, none, interval, narrow])
     back_at = world.now_ms()
-    await until(lambda: not world.behind(), "the end of the backlog", 40)
+    await until(lambda: not world.behind(), "the end of the backlog", 60)
     await world.assert_clean()
 
     for job_id, most in ((latest, 1), (none, 1), (interval, 1), (every, 100), (narrow, 20)):
@@ -74,7 +74,7 @@ async def test_killed_while_catching_up(world: World) -> None:
     await until(lambda: world.succeeded(job_id) > 25, "a part of the backlog")
     await world.kill()
     await world.start()
-    await until(lambda: not world.behind(), "the end of the backlog", 40)
+    await until(lambda: not world.behind(), "the end of the backlog", 60)
     await world.assert_clean()
 
     runs = [run for run in world.runs(job_id) if gone_at < run["scheduled_for"] <= back_at - 1_500]

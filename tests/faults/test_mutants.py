@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from tests.faults import world as worlds
-from tests.faults.checker import violations
+from tests.faults.checker import B_MS, violations
 from tests.faults.mutants import MUTANTS
 from tests.faults.world import World, hold, until
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("nodes")]
 
 Journey = Callable[[World, tuple[str, ...]], Awaitable[None]]
 AT_ONCE = 4
@@ -38,6 +38,15 @@ async def plain(world: World, mutants: tuple[str, ...]) -> None:
         await world.operate("trigger", failing)
     begun = world.now_ms()
     await until(lambda: world.now_ms() > begun + 4_500, "four seconds")
+
+
+async def on_its_own(world: World, mutants: tuple[str, ...]) -> None:
+    """One job for longer than a slot may be overdue."""
+    await world.start(mutants=mutants)
+    await world.job("job")
+    await until(lambda: world.calls, "the first call")
+    begun = world.now_ms()
+    await until(lambda: world.now_ms() > begun + B_MS + 1_500, "the time in which a slot must have been dealt with")
 
 
 async def killed_inside_start(world: World, mutants: tuple[str, ...]) -> None:
@@ -100,7 +109,7 @@ class Case:
 
 
 CASES = [
-    Case("cursor_stands_still", plain, "I1"),
+    Case("cursor_stands_still", on_its_own, "I12"),
     Case("cursor_committed_first", killed_inside_start, "I1"),
     Case("send_before_commit", killed_inside_start, "I8"),
     Case("results_without_executions", plain, "I7"),

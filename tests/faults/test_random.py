@@ -18,7 +18,8 @@ from tests.faults.world import World
 SECONDS = 12
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.xdist_group("nodes")
+@pytest.mark.timeout(300)
 async def test_random_faults(world: World) -> None:
     given = os.environ.get("ZEROCRON_FAULT_SEED")  # noqa: TID251  a knob of the tests, not of the product
     seed = int(given) if given else random.SystemRandom().randrange(1_000_000)

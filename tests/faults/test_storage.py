@@ -22,7 +22,7 @@ from zerocron.actions.jobs import JobSpec
 from zerocron.core.model import DEFAULT_TEAM_ID, Catchup, OnLost, Overlap, RetryPolicy, TriggeredBy
 from zerocron.storage.ledger.database import SqliteLedger
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 SPECS = [
     JobSpec("plain", "every 8 seconds", "http://target.test/plain"),

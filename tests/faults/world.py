@@ -16,7 +16,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -28,6 +27,7 @@ import aiohttp
 from sqlalchemy import create_engine
 from tests.faults.checker import Violation, violations
 from tests.faults.history import FOREVER, History, load
+from tests.faults.zygote import Forked, zygote
 from tests.support.target import Exchange, Target
 
 from zerocron.api.problems import AWAY
@@ -68,7 +68,7 @@ async def moment(seconds: float = 0.01) -> None:
         timer.cancel()
 
 
-async def until(condition: Callable[[], Any], what: str, seconds: float = 15, *, every: float = 0.01) -> Any:
+async def until(condition: Callable[[], Any], what: str, seconds: float = 45, *, every: float = 0.01) -> Any:
     """The first true value of the condition. Raises AssertionError, naming what was waited for, after the deadline."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
@@ -132,7 +132,7 @@ class NodeProcess:
         self.log_path = folder / "node.log"
         self.environment: dict[str, str] = {}
         self.options: list[str] = []
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Forked | None = None
         self.url = ""
         self.key = ""
         self._now_ms = now_ms
@@ -145,26 +145,23 @@ class NodeProcess:
         self.process = self._spawn(stop_at, mutants, drain)
         await self._ready()
 
-    def _spawn(self, stop_at: str | None, mutants: tuple[str, ...], drain: float) -> subprocess.Popen[bytes]:
-        # Not asyncio's: a cancelled test must be able to reap its node without waiting for a child watcher.
+    def _spawn(self, stop_at: str | None, mutants: tuple[str, ...], drain: float) -> Forked:
         (self.data_dir / "local-url").unlink(missing_ok=True)
         self.death_note.unlink(missing_ok=True)
         environment = node_environment(self.data_dir) | self.environment | {"ZEROCRON_DRAIN_SECONDS": str(drain)}
         if stop_at is not None:
             environment["ZEROCRON_STOP_AT"] = stop_at
-        log = self.log_path.open("ab")
-        try:
-            return subprocess.Popen(self.command(mutants), env=environment, cwd=ROOT, stdout=log, stderr=log)
-        finally:
-            log.close()
+        return zygote().fork(self._words(mutants), environment, self.log_path)
 
-    def command(self, mutants: tuple[str, ...] = ()) -> list[str]:
-        """What starts it; in `ROOT`, with `node_environment`."""
+    def command(self) -> list[str]:
+        """What starts such a process without a zygote; in `ROOT`, with `node_environment`."""
+        return [sys.executable, "-m", "tests.faults.node", *self._words()]
+
+    def _words(self, mutants: tuple[str, ...] = ()) -> list[str]:
         patches = [argument for name in mutants for argument in ("--mutant", name)]
-        note = ["--death-note", str(self.death_note)]
-        return [sys.executable, "-m", "tests.faults.node", *patches, *note, *self.options]
+        return [*patches, "--death-note", str(self.death_note), *self.options]
 
-    async def _ready(self, seconds: float = 45) -> None:
+    async def _ready(self, seconds: float = 90) -> None:
         url_file = self.data_dir / "local-url"
         process = self.process
         assert process is not None
@@ -197,7 +194,7 @@ class NodeProcess:
             self.note(kind, since, None)
             self._down = None
 
-    async def died(self, seconds: float = 20) -> None:
+    async def died(self, seconds: float = 60) -> None:
         """Wait until it has killed itself."""
         process = self.process
         assert process is not None
@@ -216,7 +213,7 @@ class NodeProcess:
         self.process = None
         self.note_down("kill", since)
 
-    async def stop(self, seconds: float = 30, *, kind: str = "stop") -> int:
+    async def stop(self, seconds: float = 60, *, kind: str = "stop") -> int:
         """SIGTERM, and wait for the end."""
         process = self.process
         assert process is not None
@@ -240,14 +237,14 @@ class NodeProcess:
         process.send_signal(signal.SIGSTOP)
         return self._go_on(process, since)
 
-    async def frozen(self, seconds: float = 20) -> Callable[[], None]:
+    async def frozen(self, seconds: float = 60) -> Callable[[], None]:
         """Wait until it has halted at its stop point; the returned function continues it."""
         process = self.process
         assert process is not None
         await until(self.death_note.exists, "the halt of the node", seconds)
         return self._go_on(process, int(self.death_note.read_text()))
 
-    def _go_on(self, process: subprocess.Popen[bytes], since: int) -> Callable[[], None]:
+    def _go_on(self, process: Forked, since: int) -> Callable[[], None]:
         def go_on() -> None:
             process.send_signal(signal.SIGCONT)
             self.note("pause", since, self._now_ms())
@@ -431,7 +428,7 @@ class World(Scene):
     # --- the node
 
     @property
-    def process(self) -> subprocess.Popen[bytes] | None:
+    def process(self) -> Forked | None:
         return self.node.process
 
     async def start(self, *, stop_at: str | None = None, mutants: tuple[str, ...] = (), drain: float = 10) -> None:
@@ -439,11 +436,11 @@ class World(Scene):
         self.node.options = ["--clock-offset-ms", str(self.shift_ms)]
         await self.node.start(stop_at=stop_at, mutants=mutants, drain=drain)
 
-    def command(self, mutants: tuple[str, ...] = ()) -> list[str]:
+    def command(self) -> list[str]:
         """What starts a node; in `root`, with `node_environment`."""
-        return self.node.command(mutants)
+        return self.node.command()
 
-    async def died(self, seconds: float = 20) -> None:
+    async def died(self, seconds: float = 60) -> None:
         """Wait until the node has killed itself."""
         await self.node.died(seconds)
 
@@ -451,7 +448,7 @@ class World(Scene):
         """SIGKILL from outside, whatever it does at the moment."""
         await self.node.kill()
 
-    async def stop(self, seconds: float = 30, *, kind: str = "stop") -> int:
+    async def stop(self, seconds: float = 60, *, kind: str = "stop") -> int:
         """SIGTERM, and wait for the end."""
         return await self.node.stop(seconds, kind=kind)
 

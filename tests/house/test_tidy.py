@@ -8,6 +8,9 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.faults.checker import INVARIANTS
+from tests.faults.cluster_faults import CASES
+from tests.faults.mutants import CLUSTER_MUTANTS, MUTANTS
 
 from zerocron.settings import PREFIX, Settings
 
@@ -97,6 +100,26 @@ def test_every_path_that_a_guide_names_exists(name: str) -> None:
     assert paths or name != "ARCHITECTURE.md"
     missing = [path for path in paths if not _found(path)]
     assert not missing
+
+
+def test_the_table_of_faults_has_every_fault_and_names_tests_that_exist() -> None:
+    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    table = page.partition("| fault | what is asserted beside | where |\n")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()[1:]]
+    in_cluster = [fault for fault, _, where in rows if where == "`tests/faults/test_cluster_faults.py`"]
+    assert in_cluster == [case.name for case in CASES if not case.is_variant]
+    for _, _, where in rows:
+        path, *names = re.findall(r"`([^`]+)`", where)
+        assert set(names) <= {node.name for node in functions(parsed(ROOT / path))}, where
+    mutants = len(MUTANTS | CLUSTER_MUTANTS)
+    assert f"reject {mutants} versions" in " ".join(page.split())
+
+
+def test_every_guard_that_the_architecture_names_is_there() -> None:
+    """Files are looked for above; these are the checker's invariants."""
+    named = re.findall(r"\bI\d+\b", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+    assert named
+    assert set(named) <= set(INVARIANTS)
 
 
 def _found(path: str) -> bool:

@@ -114,8 +114,9 @@ async def test_a_restored_ledger_goes_on_from_now(node: Node, target: Target) ->
         await target.wait_for(lambda: len(target.requests) > before)
         await person.ask("POST", f"/v1/jobs/{job['id']}/pause")
         history = await person.history(job)
-        [restored] = [run for run in history if run["reason"] == "restored"]
-        assert (restored["status"], restored["count"] >= 3) == ("skipped", True)
+        # What was under way at the stop, which waits for nothing, is there too: cancelled.
+        [restored] = [run for run in history if (run["status"], run["reason"]) == ("skipped", "restored")]
+        assert restored["count"] >= 3
 
 
 def _seconds_since(instant: str) -> float:

@@ -245,19 +245,32 @@ async def test_a_clock_that_was_set_back_is_no_outage(ledger: Ledger) -> None:
 async def test_history_is_shortened_and_failures_stay(ledger: Ledger) -> None:
     one = a_monitor()
     await keep(ledger, one)
-    kinds = ["fail", "success", "fail", "success", "success"]
+    kinds = ["fail", "fail", "success", "fail", "log", "fail", "success"]
     values = [
-        [one.id, n, one.team_id, kind, NOON, None, None, None, "GET", "", "", None, 0]
+        [one.id, n, one.team_id, kind, NOON + n, None, None, None, "GET", "", "", None, 0]
         for n, kind in enumerate(kinds, 1)
     ]
     await ledger.write(lambda c: rows.insert_pings(c, values))
 
-    removed = await ledger.write(
-        lambda c: rows.shorten(c, one.id, pings_up_to=4, failures_up_to=1, flips_up_to=0, limit=100)
-    )
-    assert removed == 3
-    left = await ledger.read(lambda c: rows.pings_page(c, one.id, kind=None, before=None, limit=9))
-    assert [ping.number for ping in left] == [5, 3]
+    async def left_after(failures_kept: int, failures_since: int) -> list[int]:
+        await ledger.write(
+            lambda c: rows.shorten(
+                c,
+                one.id,
+                pings_up_to=6,
+                failures_kept=failures_kept,
+                failures_since=failures_since,
+                flips_up_to=0,
+                limit=100,
+            )
+        )
+        left = await ledger.read(lambda c: rows.pings_page(c, one.id, kind=None, before=None, limit=9))
+        return [ping.number for ping in left]
+
+    assert await left_after(9, 0) == [7, 6, 4, 2, 1]
+    assert await left_after(3, 0) == [7, 6, 4, 2]
+    assert await left_after(9, NOON + 4) == [7, 6, 4]
+    assert await left_after(0, 0) == [7]
     assert await ledger.read(lambda c: rows.ids_page(c, "", 9)) == [(one.id, "active", 0, 0)]
     await ledger.write(lambda c: rows.remove(c, one.id))
     assert await get(ledger, one) is not None, "only deleted ones are removed"

@@ -27,8 +27,8 @@ from tests.support.redis import free_port
 from zerocron.storage.ledger.postgres import PostgresLedger
 from zerocron.storage.migrations import upgrade
 
-START_SECONDS_MAX = 30.0
-STOP_SECONDS_MAX = 30.0
+START_SECONDS_MAX = 90.0
+STOP_SECONDS_MAX = 90.0
 _PORT_TRIES = 5
 _INSTALLATIONS = Path("/usr/lib/postgresql")
 _STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}

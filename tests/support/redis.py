@@ -22,8 +22,8 @@ import redis
 
 from zerocron.clock import SystemClock
 
-START_SECONDS_MAX = 20.0
-STOP_SECONDS_MAX = 10.0
+START_SECONDS_MAX = 90.0
+STOP_SECONDS_MAX = 60.0
 _PORT_TRIES = 5
 
 

@@ -167,7 +167,7 @@ class Target:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    async def wait_for(self, condition: Callable[[], bool], timeout: float = 5.0) -> None:
+    async def wait_for(self, condition: Callable[[], bool], timeout: float = 60.0) -> None:
         """Until something true of this target (a request came, a connection closed), at most `timeout` seconds."""
         async with asyncio.timeout(timeout), self._changed:
             await self._changed.wait_for(condition)

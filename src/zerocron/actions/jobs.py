@@ -48,6 +48,7 @@ from zerocron.core.planning import claim_on_place, left_behind
 from zerocron.core.requests import check_header, check_method, check_url
 from zerocron.core.retry import strategy_warning
 from zerocron.core.schedule import DayMatch, DstPolicy
+from zerocron.core.secret import SECRETS_A_REQUEST_MAX
 from zerocron.core.success import check_path, check_pattern, check_status_pattern
 from zerocron.core.understanding import Understood
 from zerocron.storage.ledger import executions as execution_rows
@@ -571,6 +572,8 @@ def _definition(spec: JobSpec) -> Definition:
         raise Invalid("A header is given twice in different capitals.", field="headers")
     if spec.body is not None and len(spec.body.encode("utf-8", "surrogatepass")) > BODY_BYTES_MAX:
         raise Invalid(f"The body is longer than {BODY_BYTES_MAX} bytes.", field="body")
+    if len(placeholders.names_of_request(url, spec.headers.items(), spec.body)) > SECRETS_A_REQUEST_MAX:
+        raise Invalid(f"A request names at most {SECRETS_A_REQUEST_MAX} secrets.", field="body")
     return Definition(
         method=method,
         url=url,

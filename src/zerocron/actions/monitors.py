@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import structlog
 from sqlalchemy import Connection
 
 from zerocron.actions.channels import check_named
@@ -30,9 +31,11 @@ from zerocron.core.monitor import (
     FlipReason,
     Health,
     Monitor,
+    Outage,
     Verdict,
     Watch,
     advance,
+    days_ago,
     judge,
     pause,
     resume,
@@ -40,6 +43,7 @@ from zerocron.core.monitor import (
 )
 from zerocron.core.monitor_schedule import understand_expected
 from zerocron.core.phrases import Code as Language
+from zerocron.core.recent import Recent
 from zerocron.core.schedule import DayMatch, DstPolicy, Schedule
 from zerocron.core.understanding import Understood
 from zerocron.storage.ledger import monitors as monitor_rows
@@ -48,6 +52,9 @@ from zerocron.storage.ledger.monitors import FlipRow, PingRow, Watched
 from zerocron.storage.ledger.telling import look_again, tell_flips
 from zerocron.storage.timetable.contract import Timetable, monitor_member
 from zerocron.storage.timetable.horizon import point_at, put_near
+
+log = structlog.get_logger(__name__)
+_told = Recent()
 
 DAY_MS = 86_400_000
 PAUSE_MS_MAX = 366 * DAY_MS
@@ -95,7 +102,7 @@ class MonitorSpec:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A monitor as it stands at this moment, and its token for whoever owns it."""
+    """A monitor as it stands at this moment, and its token for whoever owns it; empty when it cannot be opened."""
 
     monitor: Monitor
     verdict: Verdict
@@ -271,9 +278,9 @@ class Monitors:
 
         def transaction(connection: Connection) -> list[Day]:
             monitor = _existing(connection, team_id, monitor_id, lock=False)
-            start = max(monitor.created_at, now - (days - 1) * DAY_MS)
-            shown, changes = monitor_rows.shown_since(connection, monitor_id, start, FLIPS_READ_MAX)
             zone = monitor.expectation.schedule.timezone
+            start = max(monitor.created_at, days_ago(now, days - 1, zone))
+            shown, changes = monitor_rows.shown_since(connection, monitor_id, start, FLIPS_READ_MAX)
             return uptime(changes, shown or Health.NEW, start=start, now=now, timezone=zone)
 
         return await self._ledger.read(transaction)
@@ -348,7 +355,12 @@ class Monitors:
         return Seen(monitor, judge(monitor.expectation, monitor.watch, self._clock.now()), self._token(monitor))
 
     def _token(self, monitor: Monitor) -> str:
-        return self._tokens.keeper.unseal(monitor.token_sealed, monitor.id)
+        try:
+            return self._tokens.keeper.unseal(monitor.token_sealed, monitor.id)
+        except ValueError:
+            if _told.is_new("token", monitor.id):
+                log.error("ping_token_not_opened", monitor=monitor.id, hint="Give it a new one: 0cron monitors rotate.")
+            return ""
 
 
 def _existing(connection: Connection, team_id: str, monitor_id: str, *, lock: bool = True) -> Monitor:
@@ -361,7 +373,17 @@ def _existing(connection: Connection, team_id: str, monitor_id: str, *, lock: bo
 def _verdicts(connection: Connection, monitors: list[Monitor], now: Instant) -> list[Verdict]:
     since = min((_begun(monitor.watch, now) for monitor in monitors), default=now)
     outages = monitor_rows.known_outages(connection, since, now)
-    return [judge(monitor.expectation, monitor.watch, now, outages) for monitor in monitors]
+    return [_verdict(monitor, now, outages) for monitor in monitors]
+
+
+def _verdict(monitor: Monitor, now: Instant, outages: list[Outage]) -> Verdict:
+    """One that cannot be judged is shown as it was last: it must not hide the others of its team."""
+    try:
+        return judge(monitor.expectation, monitor.watch, now, outages)
+    except Exception as error:
+        if _told.is_new("verdict", monitor.id, monitor.version):
+            log.error("monitor_not_judged", monitor=monitor.id, exc_info=error)
+        return Verdict(monitor.watch.health, monitor.watch.since, monitor.watch.reason)
 
 
 def _begun(watch: Watch, now: Instant) -> Instant:

@@ -14,6 +14,7 @@ import orjson
 import structlog
 from sqlalchemy import Connection
 
+from zerocron.actions import ping_tokens
 from zerocron.clock import Clock
 from zerocron.core.errors import Conflict, NotFound
 from zerocron.core.ids import new_id
@@ -45,7 +46,8 @@ async def check_master_keys(ledger: Ledger, keyring: Keyring, hint: str) -> None
     """
 
     def known(connection: Connection) -> tuple[str | None, set[str]]:
-        return facts.get(connection, CHECK_FACT), secret_rows.master_key_ids(connection)
+        needed = secret_rows.master_key_ids(connection) | ping_tokens.master_key_ids(connection)
+        return facts.get(connection, CHECK_FACT), needed
 
     check, needed = await ledger.read(known)
     if check is None and keyring:
@@ -158,7 +160,12 @@ class Secrets:
             self._stop_point("between-teams")
             team_id = await self._team_after(team_id)
         mark = _mark(self._keyring)
-        await self._ledger.write(lambda connection: facts.put(connection, CHECK_FACT, mark))
+
+        def finish(connection: Connection) -> None:
+            ping_tokens.rewrap(connection, self._keyring)
+            facts.put(connection, CHECK_FACT, mark)
+
+        await self._ledger.write(finish)
         log.info("secrets_rotated", secrets=sealed, master_key_id=self._keyring.newest.id, by=by)
         return sealed
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import Depends, FastAPI
+from starlette.types import Receive, Scope, Send
 
 from zerocron.api import (
     alerts,
@@ -20,14 +21,24 @@ from zerocron.api import (
     secrets,
     signing,
 )
-from zerocron.api.gate import Gate
+from zerocron.api.gate import SECURITY_HEADERS, Gate
 from zerocron.api.openapi import document
+from zerocron.api.pings import PATH as PING_PATH
+from zerocron.api.pings import PingPath
 from zerocron.api.services import Services
 from zerocron.api.strictness import only_what_is_known
 
 
 class Application(FastAPI):
-    """FastAPI with our document."""
+    """FastAPI with our document; pings go past all of it, which would cost more than they do."""
+
+    ping_path: PingPath | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.ping_path is not None and scope["type"] == "http" and scope["path"].startswith(PING_PATH):
+            await self.ping_path(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
@@ -48,7 +59,9 @@ def create_application(services: Services, *, only_operation: bool = False) -> F
     )
     app.state.services = services
     problems.install(app)
-    app.add_middleware(Gate, services=services, only_operation=only_operation)
+    app.add_middleware(Gate, services=services)
+    if not only_operation:
+        app.ping_path = PingPath(services.pings, SECURITY_HEADERS.items())
     app.include_router(operation.router)
     if not only_operation:
         for module in (jobs, runs, monitors, channels, alerts, schedules, secrets, signing, keys):

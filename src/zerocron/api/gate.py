@@ -2,8 +2,8 @@
 
 Owns the order of things: the bounds on the address, then the API key, then the bounds on the body and what counts as
 JSON. Everything under `/v1/` needs a key because it is there, not because a route asks for one; who has none learns
-nothing, not even which addresses exist. Pings alone go another way: their token is their key. Puts the security headers
-on every answer, and turns what nobody foresaw into a problem. Must never hold more of a request than its bound.
+nothing, not even which addresses exist. Pings alone never come here: their token is their key. Puts the security
+headers on every answer, and turns what nobody foresaw into a problem. Must never hold more of a request than its bound.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zerocron.actions.keys import Bearer
 from zerocron.api.json_text import read_json
-from zerocron.api.pings import PATH as PING_PATH
-from zerocron.api.pings import PingPath
 from zerocron.api.problems import of_error, problem, unforeseen
 from zerocron.api.services import BEARER, Services
 from zerocron.core.errors import NotFound, TooLarge, Unauthorized, ZerocronError
@@ -50,17 +48,13 @@ _OVER_TLS = {"Strict-Transport-Security": "max-age=31536000"}
 class Gate:
     """ASGI middleware, the outermost."""
 
-    def __init__(self, app: ASGIApp, services: Services, only_operation: bool = False) -> None:
+    def __init__(self, app: ASGIApp, services: Services) -> None:
         self._app = app
         self._services = services
-        self._ping = None if only_operation else PingPath(services.pings, list(SECURITY_HEADERS.items()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-            return
-        if self._ping is not None and scope["path"].startswith(PING_PATH):
-            await self._ping(scope, receive, send)
             return
         answer = _Answer(scope, send)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Annotated, Any, Literal, cast
 
+import structlog
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from zerocron.actions.monitors import MonitorSpec, Seen
@@ -28,10 +29,13 @@ from zerocron.api.services import KEY_REUSED, OnceKey, Services, Use, Who, note_
 from zerocron.core.alerting import MONITOR_DEFAULT
 from zerocron.core.errors import Invalid
 from zerocron.core.instants import from_rfc3339
-from zerocron.core.monitor import FLIP_REASON_TEXTS, PAUSED, Day, FlipReason, Health, PingKind
+from zerocron.core.monitor import FLIP_REASON_TEXTS, PAUSED, Day, FlipReason, Health, Monitor, PingKind
 from zerocron.core.monitor_schedule import describe_expected
+from zerocron.core.recent import Recent
 from zerocron.storage.ledger.monitors import FlipRow, PingRow
 
+log = structlog.get_logger(__name__)
+_told = Recent()
 router = APIRouter(prefix="/v1/monitors", tags=["monitors"])
 
 MonitorId = Annotated[str, Path(description="The monitor's `id`.")]
@@ -173,6 +177,19 @@ async def show_uptime(
     return UptimeOut(timezone=seen.monitor.expectation.schedule.timezone, items=[_day_out(day) for day in found])
 
 
+_NO_TOKEN = "Its ping token cannot be opened here. Pings with it still count; to see one, make a new one."
+
+
+def _described(monitor: Monitor) -> str:
+    """In words; as it was written where those cannot be made: one monitor must not hide the others of its team."""
+    try:
+        return describe_expected(monitor.expectation.schedule, monitor.language)
+    except Exception as error:
+        if _told.is_new(monitor.id, monitor.version):
+            log.error("schedule_not_described", monitor=monitor.id, exc_info=error)
+        return monitor.schedule_text
+
+
 def _out(seen: Seen, request: Request, services: Services) -> MonitorOut:
     monitor, verdict = seen.monitor, seen.verdict
     expectation, watch = monitor.expectation, monitor.watch
@@ -193,7 +210,7 @@ def _out(seen: Seen, request: Request, services: Services) -> MonitorOut:
         schedule=monitor.schedule_text,
         schedule_kind=schedule.kind,
         schedule_cron=schedule.cron,
-        description=describe_expected(schedule, monitor.language),
+        description=_described(monitor),
         timezone=schedule.timezone,
         language=cast(LanguageCode, monitor.language),
         dst=schedule.dst,
@@ -209,12 +226,12 @@ def _out(seen: Seen, request: Request, services: Services) -> MonitorOut:
         down_at=None if is_paused or watch.health == Health.DOWN else maybe_instant(verdict.down_at),
         last_ping_at=maybe_instant(watch.last_ping_at),
         last_ping_kind=None if watch.last_ping_kind is None else PingKind(watch.last_ping_kind),
-        running=len(watch.runs),
+        running=sum(not run.is_overdue for run in watch.runs.values()),
         paused_until=maybe_instant(watch.resume_at) if is_paused else None,
         ping_token=seen.token,
-        ping_url=f"{base}/v1/ping/{seen.token}",
+        ping_url=f"{base}/v1/ping/{seen.token}" if seen.token else "",
         pings=monitor.pings,
-        warnings=list(monitor.warnings),
+        warnings=[*monitor.warnings, *([] if seen.token else [_NO_TOKEN])],
         created_at=instant(monitor.created_at),
         updated_at=instant(monitor.updated_at),
     )

@@ -12,7 +12,7 @@ from pydantic import Field
 from zerocron.api.fields import Output
 from zerocron.api.problems import RETRY_AFTER
 from zerocron.api.services import Use
-from zerocron.core.errors import NotFound, Unavailable
+from zerocron.core.errors import NotFound, TimetableAway, Unavailable
 from zerocron.storage.ledger import facts
 
 router = APIRouter(tags=["operation"])
@@ -30,6 +30,10 @@ class ReadyOut(Output):
 
     status: Literal["ready", "not ready"]
     ledger: Literal["ok", "unavailable"]
+    timetable: Literal["ok", "unavailable"] = Field(
+        description="Whether Redis answers; without Redis always `ok`. It holds an index only: while it is away the "
+        "node stays ready, and finds what is due in the ledger."
+    )
     stalled_loops: list[str] = Field(description="Parts of the engine that have not gone round for too long.")
 
 
@@ -50,11 +54,16 @@ async def show_readiness(services: Use, response: Response) -> ReadyOut:
         await services.ledger.read(lambda connection: facts.get(connection, "tzdata"))
     except Unavailable:
         ledger = "unavailable"
+    timetable: Literal["ok", "unavailable"] = "ok"
+    try:
+        await services.timetable.size()
+    except TimetableAway:
+        timetable = "unavailable"
     if stalled or ledger != "ok":
         response.status_code = 503
         response.headers.update(RETRY_AFTER)
-        return ReadyOut(status="not ready", ledger=ledger, stalled_loops=stalled)
-    return ReadyOut(status="ready", ledger=ledger, stalled_loops=[])
+        return ReadyOut(status="not ready", ledger=ledger, timetable=timetable, stalled_loops=stalled)
+    return ReadyOut(status="ready", ledger=ledger, timetable=timetable, stalled_loops=[])
 
 
 @router.get(

@@ -1,16 +1,17 @@
 """/v1/ping/...: where people's own jobs report. No API key: the token in the address is all there is.
 
-Owns the form of a ping's address and of its answers, which are one short word. Stands before the router, the models and
+Owns the form of a ping's address and of its answers, which are one short word. Stands before the gate, the router and
 everything else, because a ping may come thousands of times a second. The body is kept as it is, never parsed and never
 decompressed. Must never tell whether a monitor is paused, what it is called or whose it is, and never log a token.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable
 from urllib.parse import parse_qsl
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import structlog
 from starlette.types import Receive, Scope, Send
@@ -27,6 +28,12 @@ METHODS = ("GET", "HEAD", "POST")
 READ_BYTES_MAX = 4_000_000
 """A longer body than is kept is read to its end and let go, so that its sender is not cut off; up to this size."""
 
+READ_SECONDS_MAX = 10.0
+"""A body that takes longer is given up, with its connection."""
+
+QUERY_BYTES_MAX = 1_024
+TOLD_SECONDS = 10.0
+
 _RETRY_AFTER_SECONDS = b"5"
 _USER_AGENT_CHARACTERS_MAX = 200
 _ADDRESS = re.compile(r"/v1/ping/([^/]*)(?:/([^/]*))?")
@@ -35,12 +42,14 @@ _ANSWERS = {
     400: b"bad request\n",
     404: b"not found\n",
     405: b"method not allowed\n",
+    408: b"too slow\n",
     413: b"too large\n",
+    414: b"query too long\n",
     429: b"too many pings\n",
     500: b"failed\n",
     503: b"not now\n",
 }
-_STATUS = {Taken.KEPT: 200, Taken.UNKNOWN: 404, Taken.NEEDS_POST: 405, Taken.TOO_MANY: 429}
+_STATUS = {Taken.KEPT: 200, Taken.UNKNOWN: 404, Taken.NEEDS_POST: 405, Taken.TOO_MANY: 429, Taken.FAILED: 500}
 
 
 class PingPath:
@@ -48,6 +57,8 @@ class PingPath:
 
     def __init__(self, pings: Pings, headers: Iterable[tuple[str, str]]) -> None:
         self._pings = pings
+        self._untold = 0
+        self._told_at: float | None = None
         common = [(name.lower().encode(), value.encode()) for name, value in headers]
         common = [pair for pair in common if pair[0] != b"cross-origin-resource-policy"]
         # A page of another site may report what it did; there is nothing to read here that it does not know.
@@ -66,15 +77,28 @@ class PingPath:
         try:
             status = await self._status(scope, receive)
         except Unavailable as error:
-            log.warning("ping_not_taken", reason=error.message)
+            if self._is_to_be_told():
+                log.warning("pings_not_taken", pings=self._untold, reason=error.message)
+                self._untold = 0
             status = 503
         except Exception:
-            log.exception("ping_failed", error_id=str(uuid4()))
+            if self._is_to_be_told():
+                log.exception("pings_failed", pings=self._untold)
+                self._untold = 0
             status = 500
         if status is None:
             return  # the sender has gone
         await send(self._starts[status])
         await send(self._bodies[status] if scope["method"] != "HEAD" else _NO_BODY)
+
+    def _is_to_be_told(self) -> bool:
+        """One line every `TOLD_SECONDS`, with how many it stands for: they may be thousands a second."""
+        self._untold += 1
+        now = self._pings.clock.monotonic()
+        if self._told_at is not None and now - self._told_at < TOLD_SECONDS:
+            return False
+        self._told_at = now
+        return True
 
     async def _status(self, scope: Scope, receive: Receive) -> int | None:
         method = scope["method"]
@@ -84,18 +108,23 @@ class PingPath:
         if match is None:
             return 404
         token, word = match.groups()
-        if TOKEN.fullmatch(token) is None or word == "":
-            return 404
+        monitor_id = await self._pings.find(token) if TOKEN.fullmatch(token) else None
         kind = kind_of(word or "")
-        if kind is None:
-            return 400 if (word or "").isdecimal() else 404
-        rid, is_good = _rid(scope["query_string"])
+        if monitor_id is None or word == "" or kind is None:
+            return 400 if monitor_id is not None and (word or "").isdecimal() else 404
+        query = scope["query_string"]
+        if len(query) > QUERY_BYTES_MAX:
+            return 414
+        rid, is_good = _rid(query)
         if not is_good:
             return 400
-        at = self._pings.clock.now()
         body, size = b"", 0
         if method == "POST":
-            read = await _read(receive)
+            try:
+                async with asyncio.timeout(READ_SECONDS_MAX):
+                    read = await _read(receive)
+            except TimeoutError:
+                return 408
             if read is None:
                 return None
             body, size = read
@@ -103,14 +132,15 @@ class PingPath:
                 return 413
         client = scope.get("client")
         arrival = Arrival(
-            Ping(kind[0], at, rid, kind[1]),
+            # It came when all of it was there: from then on the engine knows that it waits.
+            Ping(kind[0], self._pings.clock.now(), rid, kind[1]),
             method,
             str(client[0])[:64] if client else "",
             _user_agent(scope),
             body,
             size,
         )
-        return _STATUS[await self._pings.take(token, arrival)]
+        return _STATUS[await self._pings.take(monitor_id, arrival)]
 
 
 _NO_BODY = {"type": "http.response.body", "body": b""}
@@ -119,6 +149,8 @@ _NO_BODY = {"type": "http.response.body", "body": b""}
 def _extra(status: int) -> list[tuple[bytes, bytes]]:
     if status == 405:
         return [(b"allow", b"GET, HEAD, POST")]
+    if status == 408:
+        return [(b"connection", b"close")]
     if status == 429:
         return [(b"retry-after", b"1")]
     return [(b"retry-after", _RETRY_AFTER_SECONDS)] if status == 503 else []

@@ -18,6 +18,7 @@ from zerocron.actions.signing import Signing
 from zerocron.clock import Clock
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger.database import Ledger
+from zerocron.storage.timetable.contract import Timetable
 
 BEARER = "zerocron.bearer"
 """Where in the scope the gate leaves who makes the request. A route that it did not guard fails for want of it."""
@@ -29,6 +30,7 @@ class Services:
     server, empty where it is not known."""
 
     ledger: Ledger
+    timetable: Timetable
     jobs: Jobs
     keys: Keys
     secrets: Secrets

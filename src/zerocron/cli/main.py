@@ -65,7 +65,7 @@ app = typer.Typer(
     cls=_Root,
     help="0cron calls your HTTP endpoints at the right second, once, with proof.\n\n"
     "Commands talk to the server that runs on this machine, or to the one that ZEROCRON_API_URL and "
-    "ZEROCRON_API_KEY name. Every command takes --help, and --json for scripts.",
+    "ZEROCRON_API_KEY name. Every command takes --help; those that answer take --json for scripts.",
     epilog=EXIT_CODES_HELP,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -326,16 +326,21 @@ def _shown(monitor: Json) -> str:
 
 def _print_monitors(monitors: list[Json]) -> None:
     now = SystemClock().now()
-    made = table("NAME / ID", "HEALTH", "SCHEDULE", "LAST PING", "EXPECTED")
+    made = table("NAME / ID", "HEALTH", "LAST PING", "EXPECTED / SCHEDULE")
     made.columns[0].min_width = 36
+    made.columns[1].no_wrap = made.columns[2].no_wrap = True  # in 80 columns the last one folds, and none is lost
     for monitor in monitors:
         last, expected = monitor["last_ping_at"], monitor["expected_at"]
         made.add_row(
             lines([monitor["name"], Text(monitor["id"], style="dim")]),
             word(_shown(monitor)),
-            Text(clean(monitor["schedule"])),
             Text("-" if last is None else times.relative(times.instant(last), now)),
-            Text("-" if expected is None else times.relative(times.instant(expected), now)),
+            lines(
+                [
+                    "-" if expected is None else times.relative(times.instant(expected), now),
+                    Text(clean(monitor["schedule"]), style="dim"),
+                ]
+            ),
         )
     print_table(made)
 

@@ -1,11 +1,12 @@
 """`0cron ping` and `0cron exec`: reports of a job that runs on this machine.
 
 Owns what `exec` promises the command it runs: its exit code, its output and its signals go through untouched, it starts
-at once, and nothing about 0cron can make it fail.
+at once, and nothing about 0cron can make it fail, or its caller wait for long once it has ended.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -21,6 +22,7 @@ import typer
 from zerocron.cli import options as o
 from zerocron.cli.reporting import BODY_BYTES_MAX, Reporter
 from zerocron.cli.show import note, print_json, say
+from zerocron.clock import SystemClock
 from zerocron.core.errors import Invalid, ZerocronError
 
 PING_EXAMPLE = "Example: 0cron ping https://cron.example.com/v1/ping/3f8a... --exit-code $?"
@@ -28,14 +30,24 @@ EXEC_EXAMPLE = (
     "Example, in a crontab: 30 2 * * * 0cron exec https://cron.example.com/v1/ping/3f8a... -- backup.sh --all"
 )
 
+REPORT_SECONDS_MAX = 10.0
+"""So long at most the end of a command is reported, all tries together."""
+
+START_SECONDS_MAX = 3.0
+"""So much of that for the start, if it has not been reported by then; the end overtakes it without harm."""
+
 TRIES = 3
-TRY_AGAIN_SECONDS = 2.0
-LEFT_OPEN_SECONDS = 0.5
+TRY_SECONDS_MAX = 4
+TRY_AGAIN_SECONDS = 1.0
+QUIET_SECONDS = 0.5
+LEFT_OPEN_SECONDS_MAX = 2.0
 LEFT_OPEN_BYTES_MAX = 2_097_152
-"""Who inherits the output of a command and lives on (a daemon it started) is listened to until it says nothing for so
-long, or more than any pipe holds: all that the command itself wrote has been passed on by then."""
+"""Who inherits the output of a command and lives on (a daemon it started) is listened to until it says nothing for a
+moment, for so long altogether, or more than any pipe holds: all that the command itself wrote has been passed on by
+then."""
 
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
+_monotonic = SystemClock().monotonic
 _PASSED_ON = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 _FROM_TERMINAL = ("SIGINT", "SIGQUIT")
 
@@ -95,7 +107,7 @@ def execute(
         reporter = Reporter(target, api_url)
     except ZerocronError as error:
         reporter = None
-        note(f"0cron exec: {error.message} The command runs all the same.")
+        _remark(f"{error.message} The command runs all the same.")
     if command[0] == "--":
         command = command[1:]
     if not command:
@@ -115,7 +127,9 @@ class _Execution:
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._pending: list[int] = []
+        self._caught: list[int] = []
         self._process: subprocess.Popen[bytes] | None = None
+        self._code = 0
 
     def run(self) -> int:
         """The command's exit code, as a shell would give it."""
@@ -137,47 +151,50 @@ class _Execution:
         ]
         for reader in readers:
             reader.start()
-        code = process.wait()
-        code = code if code >= 0 else 128 - code
+        self._end_with(_of_shell(process.wait()))
         self._ended.set()
         for reader in readers:
-            reader.join()
-        starting.join()
-        self._report_end(code)
-        return code
+            reader.join(LEFT_OPEN_SECONDS_MAX + QUIET_SECONDS)
+        self._report_end(starting)
+        for reader in readers:
+            reader.join()  # whoever reads slowly gets all of it
+        return self._code
 
     def _could_not_start(self, error: OSError, starting: threading.Thread) -> int:
         code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
-        text = f"0cron exec: {self._command[0]}: {error.strerror}"
-        note(text)
-        self._tail += text.encode()
-        starting.join()
-        self._report_end(code)
+        text = f"{self._command[0]}: {error.strerror}"
+        _remark(text)
+        self._tail += f"0cron exec: {text}".encode()
+        self._end_with(code)
+        self._report_end(starting)
         return code
 
-    def _copy(self, source: IO[bytes], sink: TextIO) -> None:
-        """Pass on what the command writes, as it comes, and keep the end of it."""
-        left = LEFT_OPEN_BYTES_MAX
-        while left > 0 and self._has_more(source):
-            part = os.read(source.fileno(), 65_536)
-            if not part:
-                return
-            left -= len(part) if self._ended.is_set() else 0
-            with self._lock:
-                self._tail += part
-                del self._tail[:-BODY_BYTES_MAX]
-            try:
-                sink.buffer.write(part)
-                sink.buffer.flush()
-            except OSError:
-                continue  # nobody listens any more; the command is not to notice
+    def _end_with(self, code: int) -> None:
+        """The command is over. From now on a signal ends this process at once, with the command's exit code."""
+        self._code = code
+        for number in self._caught:
+            signal.signal(number, lambda _number, _frame: os._exit(code))
 
-    def _has_more(self, source: IO[bytes]) -> bool:
-        """Wait for output; False once the command has ended and nothing comes any more."""
-        while not select.select([source], [], [], LEFT_OPEN_SECONDS)[0]:
-            if self._ended.is_set():
-                return False
-        return True
+    def _copy(self, source: IO[bytes], sink: TextIO | None) -> None:
+        """Pass on what the command writes, as it comes, and keep the end of it."""
+        bytes_left, seconds_left = LEFT_OPEN_BYTES_MAX, LEFT_OPEN_SECONDS_MAX
+        with source:
+            while bytes_left > 0 and seconds_left > 0:
+                begun = _monotonic()
+                has_more = bool(select.select([source], [], [], QUIET_SECONDS)[0])
+                if not has_more and self._ended.is_set():
+                    return
+                part = os.read(source.fileno(), 65_536) if has_more else b""
+                if has_more and not part:
+                    return
+                if self._ended.is_set():
+                    bytes_left -= len(part)
+                    seconds_left -= _monotonic() - begun
+                with self._lock:
+                    self._tail += part
+                    del self._tail[:-BODY_BYTES_MAX]
+                if not _passed_on(part, sink):
+                    return  # closed: the command is told by the system, as if it had written there itself
 
     def _pass_signals_on(self) -> None:
         """To the command, except those that a terminal has sent to it already, and those that are ignored: under
@@ -185,20 +202,32 @@ class _Execution:
         for name in _PASSED_ON:
             number = getattr(signal, name, None)
             if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                self._caught.append(number)
                 own = name in _FROM_TERMINAL and sys.stdin is not None and sys.stdin.isatty()
                 signal.signal(number, _let_pass if own else self._pass_on)
 
     def _pass_on(self, number: int, _frame: FrameType | None) -> None:
         if self._process is None:
             self._pending.append(number)
-        else:
+        elif self._process.returncode is None:
             self._process.send_signal(number)
+        else:  # it has ended in this moment
+            os._exit(_of_shell(self._process.returncode))
 
-    def _report_end(self, code: int) -> None:
+    def _report_end(self, starting: threading.Thread) -> None:
+        """In a thread, because looking up a name has no time limit of its own."""
+        ending = threading.Thread(target=self._try_to_report_end, args=(starting,), daemon=True)
+        ending.start()
+        ending.join(REPORT_SECONDS_MAX)
+        if ending.is_alive():
+            _remark(f"the end could not be reported within {REPORT_SECONDS_MAX:.0f} seconds.")
+
+    def _try_to_report_end(self, starting: threading.Thread) -> None:
+        starting.join(START_SECONDS_MAX)
         with self._lock:
             tail = bytes(self._tail)
         for left in reversed(range(TRIES)):
-            if self._report(str(code), tail, is_last=left == 0):
+            if self._report(str(self._code), tail, is_last=left == 0):
                 return
             if left:
                 threading.Event().wait(TRY_AGAIN_SECONDS)
@@ -208,14 +237,40 @@ class _Execution:
         if self._reporter is None:
             return True
         try:
-            self._reporter.send(word, rid=self._rid, body=body)
+            self._reporter.send(word, rid=self._rid, body=body, timeout_seconds=TRY_SECONDS_MAX)
         except ZerocronError as error:
             if is_last:
-                note(f"0cron exec: {error.message}")
+                _remark(error.message)
             return is_last
         except Exception as error:  # whatever it is, it is not the command's
-            note(f"0cron exec: the ping could not be sent: {type(error).__name__}")
+            _remark(f"the ping could not be sent: {type(error).__name__}")
         return True
+
+
+def _of_shell(code: int) -> int:
+    """The exit code that a shell gives: a signal's number comes on top of 128."""
+    return code if code >= 0 else 128 - code
+
+
+def _passed_on(part: bytes, sink: TextIO | None) -> bool:
+    """False when nobody reads there any more. What was closed from the start takes everything, like a pit."""
+    if sink is None:
+        return True
+    rest = memoryview(part)
+    try:
+        while rest:
+            rest = rest[os.write(sink.fileno(), rest) :]
+    except BrokenPipeError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return True
+
+
+def _remark(text: str) -> None:
+    """A line on standard error, if that is open: the command runs, and ends, whether it is or not."""
+    with contextlib.suppress(Exception):
+        note(f"0cron exec: {text}")
 
 
 def _let_pass(_number: int, _frame: FrameType | None) -> None:

@@ -42,7 +42,14 @@ class Reporter:
         self._server = Server(f"{parts.scheme}://{parts.netloc}{match['prefix']}", "the ping URL", None, "")
         self._path = f"/v1/ping/{match['token']}"
 
-    def send(self, word: str = "", *, rid: str | None = None, body: bytes = b"") -> None:
+    def send(
+        self,
+        word: str = "",
+        *,
+        rid: str | None = None,
+        body: bytes = b"",
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
         """One ping. Raises NotFound for a token that no monitor has, Unavailable for everything else."""
         url = self._server.url + self._path + (f"/{word}" if word else "") + (f"?rid={rid}" if rid else "")
         request = urllib.request.Request(
@@ -50,19 +57,20 @@ class Reporter:
         )
         request.add_header("Content-Type", "text/plain")
         try:
-            with Client(self._server).opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
+            with Client(self._server).opener.open(request, timeout=timeout_seconds) as answer:
                 status = answer.status
                 answer.read(1_000)
         except (OSError, http.client.HTTPException) as error:
-            raise Unavailable(f"The server at {self._server.url} cannot be reached: {_reason(error)}.") from None
+            reason = _reason(error, timeout_seconds)
+            raise Unavailable(f"The server at {self._server.url} cannot be reached: {reason}.") from None
         if status == 404:
             raise NotFound(f"The server at {self._server.url} has no monitor with this token.")
         if status != 200:
             raise Unavailable(f"The server at {self._server.url} did not take the ping: status {status}.")
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, timeout_seconds: float) -> str:
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(reason, TimeoutError):
-        return f"no answer within {TIMEOUT_SECONDS} seconds"
+        return f"no answer within {timeout_seconds:g} seconds"
     return getattr(reason, "strerror", None) or type(reason).__name__

@@ -37,6 +37,7 @@ def openapi() -> None:
     nobody = cast(Any, None)  # the document needs no service, only the routes
     services = Services(
         ledger=nobody,
+        timetable=nobody,
         jobs=nobody,
         keys=nobody,
         secrets=nobody,

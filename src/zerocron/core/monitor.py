@@ -8,7 +8,9 @@ I/O and never read a clock: instants are milliseconds since the epoch, so that g
     late       from the instant after `expected` on
     down       from `expected + grace` on, that instant included; a ping received in that millisecond still counts
     run        a start arms a deadline of `max_run_ms` (else the grace); who is not done by then is down
-    outage     time in which nobody could take pings; a slot whose window it touches is not judged, and neither is a run
+    outage     time in which nobody could take pings: it does not count towards the grace. One at the time when pings
+               come may have swallowed this one: then the slot is passed over, but never two in a row. A run whose end
+               it may have swallowed has no deadline of its own
 
 Being late is part of an ordinary run's life (it takes its minutes), so it is shown and is no flip: `Watch.health` is
 `new`, `up` or `down`, and `judge` knows of late.
@@ -43,7 +45,10 @@ FUTURE_MS_MAX = 60_000
 JUDGED_AFTER_MS = 250
 """So long after a deadline it is looked at: pings received before it may still be on their way into the ledger."""
 
-EXCUSES_MAX = 10_000
+PUNCTUAL_MS = 300_000
+"""Until so long after the expected instant (and within the grace) a ping is punctual. An outage in that time may have
+swallowed the ping, and so may one that takes half the grace; a short one later in a long grace hardly ever has, and
+must not hide a failure."""
 
 PULSE_SECONDS = 5.0
 GAP_MS = 15_000
@@ -266,23 +271,41 @@ def _well(watch: Watch) -> str:
 def _window(
     expectation: Expectation, anchor: Instant | None, outages: Sequence[Outage]
 ) -> tuple[Instant | None, Instant | None]:
-    """The first slot after `anchor` that can be judged, and when its grace is over."""
+    """The first slot after `anchor` that can be judged, and when its grace is over, outages not counted.
+
+    Passed over are the first slot whose ping an outage may have swallowed and those that the same outage covers. The
+    one after them has a verdict, whatever comes.
+    """
+    expected = None if anchor is None else expectation.expected_after(anchor)
+    if anchor is None or expected is None:
+        return None, None
+    grace_ms = expectation.grace_ms
     # A ping before its slot does not count for it; a period is over early when a ping comes early.
-    lead = min(expectation.grace_ms, expectation.schedule.every_ms or 0)
-    for _ in range(EXCUSES_MAX):
-        expected = None if anchor is None else expectation.expected_after(anchor)
-        if anchor is None or expected is None:
+    lead = min(grace_ms, expectation.schedule.every_ms or 0)
+    punctual_until, down_at = expected + min(grace_ms, PUNCTUAL_MS), expected + grace_ms
+    swallowed = [
+        end
+        for begin, end in outages
+        if end > anchor
+        and end >= expected - lead
+        and begin <= down_at
+        and (begin <= punctual_until or 2 * (min(end, down_at) - begin) >= grace_ms)
+    ]
+    if swallowed:
+        expected = expectation.expected_after(max(swallowed))
+        if expected is None:
             return None, None
-        down_at = expected + expectation.grace_ms
-        ends = [
-            outage.ended_at
-            for outage in outages
-            if outage.started_at <= down_at and outage.ended_at >= expected - lead and outage.ended_at > anchor
-        ]
-        if not ends:
-            return expected, down_at
-        anchor = max(ends)
-    return None, None
+    return expected, _put_off(expected + grace_ms, expected - lead, outages)
+
+
+def _put_off(deadline: Instant, since: Instant, outages: Sequence[Outage]) -> Instant:
+    """The deadline without the time of outages after `since`, which did not count."""
+    counted = since
+    for started_at, ended_at in sorted(outages):
+        if started_at <= deadline and ended_at > counted:
+            deadline += ended_at - max(started_at, counted)
+            counted = ended_at
+    return deadline
 
 
 def _first_run_deadline(
@@ -319,6 +342,8 @@ def advance(
     if watch.status != MonitorStatus.ACTIVE:
         watch.deadline_at = watch.resume_at if watch.status == PAUSED else None
         return flips
+    if watch.anchor is not None and watch.anchor > now + FUTURE_MS_MAX:  # the clock was wrong when that was received
+        watch.anchor = now
     verdict = judge(expectation, watch, now, outages)
     is_down = verdict.health == Health.DOWN
     if is_down != (watch.health == Health.DOWN):
@@ -349,7 +374,9 @@ def receive(
 ) -> tuple[list[Flip], int | None]:
     """Take one ping in: the flips it brings, and for how long its run ran (ms; None without a start)."""
     flips: list[Flip] = []
-    if watch.status == MonitorStatus.ACTIVE and watch.deadline_at is not None and watch.deadline_at < ping.at:
+    if watch.status == PAUSED and watch.resume_at is not None and watch.resume_at <= ping.at:
+        flips = advance(expectation, watch, max(watch.resume_at, ping.at - 1), outages)  # its pause is over
+    elif watch.status == MonitorStatus.ACTIVE and watch.deadline_at is not None and watch.deadline_at < ping.at:
         flips = advance(expectation, watch, ping.at - 1, outages)
     if watch.last_ping_at is None or ping.at >= watch.last_ping_at or watch.last_ping_at > now + FUTURE_MS_MAX:
         watch.last_ping_at, watch.last_ping_kind = ping.at, ping.kind
@@ -370,6 +397,14 @@ def receive(
     elif watch.status == MonitorStatus.ACTIVE:
         flips += _fail(watch, ping, FlipReason.TOO_SHORT if ping.kind == PingKind.SUCCESS else None)
     return flips, duration
+
+
+def excuse(watch: Watch, at: Instant) -> None:
+    """A success came at `at` and was refused: silence means nothing up to then, and the run may have ended with it."""
+    if watch.anchor is None or watch.failed_at is not None:
+        return
+    watch.anchor = max(watch.anchor, at)
+    watch.runs = {key: run for key, run in watch.runs.items() if run.started_at > at}
 
 
 def _start(expectation: Expectation, watch: Watch, ping: Ping, outages: Sequence[Outage]) -> None:
@@ -409,6 +444,9 @@ def _succeed(expectation: Expectation, watch: Watch, ping: Ping, outages: Sequen
         watch.status, watch.resume_at = MonitorStatus.ACTIVE, None
     watch.result_at = watch.anchor = ping.at
     watch.failed_at = None
+    if watch.runs:  # who should have ended before, and did not, is not waited for any more
+        begun = ping.at - expectation.run_limit_ms
+        watch.runs = {key: run for key, run in watch.runs.items() if run.started_at >= begun}
     if was == Health.UP:
         return []
     flip = _flip(watch, ping.at, Health.UP, FlipReason.PING, before=was)
@@ -523,20 +561,29 @@ def uptime(
     return days
 
 
+def days_ago(now: Instant, days: int, timezone: str) -> Instant:
+    """When the local day begins that is so many days before today."""
+    local = now // 1000 + segment_at(timezone, now // 1000).offset
+    return _begin(local // 86_400 - days, timezone)
+
+
 def _days(start: Instant, now: Instant, timezone: str) -> Iterable[tuple[str, Instant]]:
     """(date, when it ends or now) of each local day from `start` to `now`."""
     local = start // 1000 + segment_at(timezone, start // 1000).offset
     day = local // 86_400
     at = start
     while at < now:
-        midnight = (day + 1) * 86_400
-        seconds: list[int] = []
-        while not seconds:  # a day may begin with a gap of its clocks
-            seconds = list(local_to_seconds(timezone, midnight))
-            midnight += 900
-        end = min(now, seconds[0] * 1000)
+        end = min(now, _begin(day + 1, timezone))
         yield _date(day), end
         at, day = max(end, at + 1), day + 1
+
+
+def _begin(day: int, timezone: str) -> Instant:
+    """When a day begins, which its number of days since the epoch names."""
+    midnight = day * 86_400
+    while not (seconds := list(local_to_seconds(timezone, midnight))):  # a day may begin with a gap of its clocks
+        midnight += 900
+    return seconds[0] * 1000
 
 
 def _date(day: int) -> str:

@@ -43,6 +43,16 @@ class TooLong(Exception):
     """With the values in their places a text would be longer than it may be; it was not made."""
 
 
+def names_of_request(url: str, headers: Iterable[tuple[str, str]], body: str | None) -> frozenset[str]:
+    """The names of the secrets that a request needs; for most there are none."""
+    texts = [url, *(value for _, value in headers)]
+    if body is not None:
+        texts.append(body)
+    if not any(map(may_hold, texts)):
+        return frozenset()
+    return frozenset().union(*map(names_in, texts))
+
+
 def fill(text: str, value_of: Callable[[str], str], escape: Escape = str, *, characters_max: int) -> str:
     """The text with every placeholder replaced, by name. Raises TooLong.
 

@@ -116,6 +116,10 @@ class MasterKey(_Key):
         """Raises CannotOpen."""
         return DataKey(key_id, team_id, self._open(sealed, "data key", team_id, key_id))
 
+    def take_over(self, other: MasterKey, sealed: str, *, key_id: str, team_id: str) -> str:
+        """A data key that the other one sealed, sealed by this one. Raises CannotOpen."""
+        return self._seal(other._open(sealed, "data key", team_id, key_id), "data key", team_id, key_id)
+
     def check_value(self) -> str:
         """What is left in the ledger, to know the key by later."""
         return self._seal(b"", "check value")
@@ -156,10 +160,17 @@ class Keyring:
 
     def open_data_key(self, sealed: str, *, master_key_id: str, key_id: str, team_id: str) -> DataKey:
         """Raises CannotOpen, also when there is no such master key here."""
+        return self._holder(master_key_id).open_data_key(sealed, key_id=key_id, team_id=team_id)
+
+    def rewrap(self, sealed: str, *, master_key_id: str, key_id: str, team_id: str) -> str:
+        """The same data key, sealed by the newest master key. Raises CannotOpen as `open_data_key` does."""
+        return self.newest.take_over(self._holder(master_key_id), sealed, key_id=key_id, team_id=team_id)
+
+    def _holder(self, master_key_id: str) -> MasterKey:
         master = self._keys.get(master_key_id)
         if master is None:
             raise CannotOpen
-        return master.open_data_key(sealed, key_id=key_id, team_id=team_id)
+        return master
 
 
 def new_master_key() -> str:

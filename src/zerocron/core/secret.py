@@ -23,6 +23,9 @@ ALLOWED_HOSTS_MAX = 20
 SECRETS_MAX = 500
 """Of one team: they are sealed anew in one transaction."""
 
+SECRETS_A_REQUEST_MAX = 50
+"""Each is looked for in all of the answer, in every spelling."""
+
 _NAME = re.compile(NAME)
 
 

@@ -57,6 +57,7 @@ BACKOFF_FAILURES_MAX = 9
 WAIT_MS_MIN = 1_000
 BUSY_MS = 250
 NO_PLACE_MS = 1_000
+TICK_SECONDS = 2.0
 OVERDUE_MS = 2_000
 OVERDUE_MAX = 200
 RECORD_TRIES = 10
@@ -137,9 +138,9 @@ class Notifier:
         await put_near(self._timetable, taken.put, now)
         return len(taken.messages)
 
-    async def tick(self) -> None:
+    async def tick(self) -> float:
         """Tell of monitors that are late or still down, and send what should have been sent long ago: the timetable
-        lost it, or nobody had a place to claim it."""
+        lost it, or nobody had a place to claim it. Returns the seconds until the next time."""
         now = self._clock.now()
 
         def waiting(connection: Connection) -> tuple[bool, list[Due], Instant | None]:
@@ -154,6 +155,7 @@ class Notifier:
         self._metrics.alerts_waiting.set(0 if oldest is None else max(0, now - oldest) / 1000)
         if overdue:
             await self.take([alert_member(one.team_id, one.id) for one in overdue])
+        return TICK_SECONDS
 
     async def stop(self) -> None:
         """Wait for what is under way, not for long; it is sent again by another process if it was cut off."""

@@ -44,12 +44,7 @@ def first_few(names: Collection[str]) -> str:
 
 def secrets_named(definition: Definition) -> frozenset[str]:
     """The names of the secrets that a request needs; for most jobs there are none."""
-    texts = [definition.url, *(value for _, value in definition.headers)]
-    if definition.body is not None:
-        texts.append(definition.body)
-    if not any(map(placeholders.may_hold, texts)):
-        return frozenset()
-    return frozenset().union(*map(placeholders.names_in, texts))
+    return placeholders.names_of_request(definition.url, definition.headers, definition.body)
 
 
 def render(attempt: Attempt, secrets: Mapping[str, Secret] | None = None) -> Request:

@@ -29,8 +29,9 @@ JOBS_PER_TICK = 100
 RUNS_PER_TRANSACTION = 500
 MONITORS_PER_TICK = 500
 PINGS_KEPT = 1_000
-FAILURES_AMONG = 100_000
-"""Of a monitor so many pings are kept, the newest; failures among so many."""
+FAILURES_KEPT = 10_000
+FAILURES_DAYS = 365
+"""Of a monitor so many pings are kept, the newest; of failures more, and for so long. Each may hold 10 kB."""
 
 FLIPS_KEPT = 1_000
 OUTAGES_DAYS = 400
@@ -62,7 +63,7 @@ class Retention:
         if not self._after_job_id:
             await self._ledger.write(lambda connection: _forget_small_things(connection, now))
             await self._forget_alerts(now)
-        await self._shorten_monitors()
+        await self._shorten_monitors(now)
         return TICK_SECONDS
 
     async def _forget_alerts(self, now: Instant) -> None:
@@ -73,7 +74,7 @@ class Retention:
             pass
         await self._ledger.write(channel_rows.remove_deleted)
 
-    async def _shorten_monitors(self) -> None:
+    async def _shorten_monitors(self, now: Instant) -> None:
         """The next slice of monitors: the newest pings stay, failures longer, and of a deleted one nothing."""
         after = self._after_monitor_id
         page = await self._ledger.read(lambda connection: monitor_rows.ids_page(connection, after, MONITORS_PER_TICK))
@@ -83,7 +84,8 @@ class Retention:
                 monitor_rows.shorten,
                 monitor_id=monitor_id,
                 pings_up_to=pings if is_gone else pings - PINGS_KEPT,
-                failures_up_to=pings if is_gone else pings - FAILURES_AMONG,
+                failures_kept=0 if is_gone else FAILURES_KEPT,
+                failures_since=now - FAILURES_DAYS * DAY_MS,
                 flips_up_to=flips if is_gone else flips - FLIPS_KEPT,
                 limit=RUNS_PER_TRANSACTION,
             )

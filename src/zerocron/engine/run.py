@@ -77,8 +77,12 @@ class Loop:
 
     @property
     def age_seconds(self) -> float:
-        """Since the last finished tick."""
+        """Since the last finished tick; one that failed does not count."""
         return self._clock.monotonic() - self._finished_at
+
+    @property
+    def is_stalled(self) -> bool:
+        return self.age_seconds > STALLED_SECONDS
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name=f"loop-{self.name}")
@@ -174,7 +178,7 @@ class Engine:
             signing_keys=self._signer.keys,
             allow_insecure_tls=allow_insecure_tls,
         )
-        self.heartbeat = Heartbeat(ledger=ledger, timetable=timetable, clock=clock)
+        self.heartbeat = Heartbeat(ledger=ledger, timetable=timetable, clock=clock, metrics=metrics)
         self.notifier = Notifier(
             ledger=ledger,
             timetable=timetable,
@@ -193,8 +197,6 @@ class Engine:
             clock=clock,
             session=self.session,
             executor=self.executor,
-            heartbeat=self.heartbeat,
-            notifier=self.notifier,
             metrics=metrics,
         )
         self.scheduler = Scheduler(
@@ -216,9 +218,19 @@ class Engine:
         self._claiming = Loop(
             "scheduler", self.scheduler.tick, clock=clock, metrics=metrics, pause=self.scheduler.pause
         )
-        keeping: dict[str, Part] = {"sweep": self.sweep, "session": self.session, "retention": self.retention}
-        self._keeping = [Loop(name, part.tick, clock=clock, metrics=metrics) for name, part in keeping.items()]
+        self._keeping = self._keeping_loops(clock)
         self._running = False
+
+    def _keeping_loops(self, clock: Clock) -> list[Loop]:
+        """Each alone, so that what fails in one keeps no other from its turn."""
+        parts: dict[str, Part] = {
+            "sweep": self.sweep,
+            "heartbeat": self.heartbeat,
+            "notifier": self.notifier,
+            "session": self.session,
+            "retention": self.retention,
+        }
+        return [Loop(name, part.tick, clock=clock, metrics=self._metrics) for name, part in parts.items()]
 
     @property
     def loops(self) -> list[Loop]:

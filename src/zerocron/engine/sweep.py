@@ -3,6 +3,7 @@
 Owns the comparison of the index with the truth. At start and then every 2 s the node on duty puts back what is overdue
 and missing; every 15 s it brings what will be due within the horizon; and when the index was lost, one node loads it
 anew, slice by slice. It never decides about a run: an overdue member that is put back goes the same way as every other.
+Must never let anything else come between: a step that fails keeps no other from its turn.
 """
 
 from __future__ import annotations
@@ -13,12 +14,10 @@ import structlog
 from sqlalchemy import Connection
 
 from zerocron.clock import Clock
-from zerocron.core.errors import TimetableAway
+from zerocron.core.errors import TimetableAway, Unavailable
 from zerocron.core.model import Due, Instant
 from zerocron.core.monitor import JUDGED_AFTER_MS
 from zerocron.engine.executor import Executor
-from zerocron.engine.heartbeat import Heartbeat
-from zerocron.engine.notifier import Notifier
 from zerocron.engine.sessions import Session
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger import alerts as alert_rows
@@ -52,8 +51,6 @@ class Sweep:
         clock: Clock,
         session: Session,
         executor: Executor,
-        heartbeat: Heartbeat,
-        notifier: Notifier,
         metrics: Metrics,
     ) -> None:
         self._ledger = ledger
@@ -61,8 +58,6 @@ class Sweep:
         self._clock = clock
         self._session = session
         self._executor = executor
-        self._heartbeat = heartbeat
-        self._notifier = notifier
         self._metrics = metrics
         self._loaded_at: Instant | None = None
         self._loaded_until: Instant | None = None
@@ -71,14 +66,26 @@ class Sweep:
         self._is_rebuilding = False
 
     async def tick(self) -> float:
-        """Repair once; returns the seconds until the next time."""
+        """Repair once; returns the seconds until the next time. Raises what a step raised, after the others."""
         now = self._clock.now()
+        failures: list[Exception] = []
+        for step in (self._settle, self._repair_unless_away, self._measure_overdue):
+            try:
+                await step(now)
+            except Unavailable:
+                raise  # the others would fail as well
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        return SWEEP_SECONDS
+
+    async def _settle(self, now: Instant) -> None:
         if self._settled_at is None or abs(now - self._settled_at) >= LOAD_MS:
             await self._session.settle_orphans(lambda: self._executor.in_hand)
             self._settled_at = now
-        await self._measure_overdue(now)
-        await self._heartbeat.tick()
-        await self._notifier.tick()
+
+    async def _repair_unless_away(self, now: Instant) -> None:
         try:
             await self._repair(now)
         except TimetableAway:
@@ -87,7 +94,6 @@ class Sweep:
             self._timetable_is_away = True
         else:
             self._timetable_is_away = False
-        return SWEEP_SECONDS
 
     @property
     def index_is_sound(self) -> bool:

@@ -6,13 +6,14 @@ decide anything: `core.monitor` does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
-from sqlalchemy import Column, Connection, Integer, Select, and_, or_, select, tuple_, update
+import structlog
+from sqlalchemy import Column, Connection, Integer, Select, Text, func, or_, select, tuple_, update
 from sqlalchemy.sql import Insert, Update
 
 from zerocron.core.model import Due, Instant
@@ -24,14 +25,24 @@ from zerocron.core.monitor import (
     MonitorStatus,
     OpenRun,
     Outage,
+    PingKind,
     Watch,
     outages_with_gap,
 )
+from zerocron.core.recent import Recent
 from zerocron.core.schedule import Schedule
 from zerocron.storage.ledger import facts, scheduled
 from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, lock_rows, pack, packed
 from zerocron.storage.ledger.monitor_tables import flips, monitors, outages, pings
 from zerocron.storage.ledger.scheduled import has_tag, newest_first, oldest_due, schedule_columns, schedule_values
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+_told = Recent()
+
+CLOCK_STEP_MS = 1_000
+"""By so much a clock is set back, and does not merely differ a little from that of another node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,6 +387,28 @@ def find_token(connection: Connection, token_hash: str) -> str | None:
     return connection.scalar(select(monitors.c.id).where(monitors.c.token_hash == token_hash, _alive))
 
 
+def tokens_sealed(connection: Connection, *, after: str, limit: int) -> list[tuple[str, str]]:
+    """(monitor id, its sealed token) by id, from the one after `after` on."""
+    query = (
+        select(monitors.c.id, monitors.c.token_sealed)
+        .where(monitors.c.id > after, _alive)
+        .order_by(monitors.c.id)
+        .limit(limit)
+    )
+    return [(row[0], row[1]) for row in fetch(connection, query, {})]
+
+
+def reseal_tokens(connection: Connection, rows: Sequence[Sequence[str]]) -> None:
+    """(monitor id, sealed before, sealed anew) of each; one that was rotated meanwhile stays as it is."""
+    new = batch(connection.dialect.name, {"id": monitors.c.id.type, "before": Text(), "after": Text()})
+    statement = (
+        update(monitors)
+        .values(token_sealed=new.c.after)
+        .where(monitors.c.id == new.c.id, monitors.c.token_sealed == new.c.before)
+    )
+    connection.execute(statement, pack(rows))
+
+
 # outages
 
 
@@ -402,9 +435,14 @@ def pulse_at(connection: Connection) -> Instant | None:
 
 
 def pulse(connection: Connection, now: Instant, *, gap_ms: int) -> Outage | None:
-    """Say that pings can be taken now. Silence before it for longer than `gap_ms` is recorded as an outage."""
+    """Say that pings can be taken now. Silence before it for longer than `gap_ms` is recorded as an outage.
+
+    A clock that was set back has made outages of time that is still to come: they are cut off.
+    """
     last = pulse_at(connection)
     facts.put(connection, _PULSE, str(now))
+    if last is not None and now < last - CLOCK_STEP_MS:
+        _forget_future(connection, now)
     if last is None or now - last <= gap_ms:
         return None
     outage = Outage(last, now)
@@ -412,8 +450,25 @@ def pulse(connection: Connection, now: Instant, *, gap_ms: int) -> Outage | None
     return outage
 
 
+def _forget_future(connection: Connection, now: Instant) -> None:
+    """No outage lies ahead; whoever was put off because of one is looked at anew, which costs one look."""
+    connection.execute(outages.delete().where(outages.c.started_at > now))
+    if connection.execute(update(outages).where(outages.c.ended_at > now).values(ended_at=now)).rowcount:
+        connection.execute(
+            update(monitors)
+            .where(monitors.c.status == MonitorStatus.ACTIVE, monitors.c.deadline_at > now)
+            .values(deadline_at=now)
+        )
+
+
 def insert_outage(connection: Connection, outage: Outage) -> None:
-    """Record it; one that began at the same instant is known already."""
+    """Record it. Of two that began at the same instant the longer one counts."""
+    started_at, ended_at = outage
+    connection.execute(
+        update(outages)
+        .where(outages.c.started_at == started_at, outages.c.ended_at < ended_at)
+        .values(ended_at=ended_at)
+    )
     columns = (outages.c.started_at, outages.c.ended_at)
     connection.execute(insert_batch(connection.dialect.name, columns, ignore_existing=True), pack([list(outage)]))
 
@@ -437,16 +492,33 @@ def ids_page(connection: Connection, after: str, limit: int) -> list[tuple[str, 
 
 
 def shorten(
-    connection: Connection, monitor_id: str, *, pings_up_to: int, failures_up_to: int, flips_up_to: int, limit: int
+    connection: Connection,
+    monitor_id: str,
+    *,
+    pings_up_to: int,
+    failures_kept: int,
+    failures_since: Instant,
+    flips_up_to: int,
+    limit: int,
 ) -> int:
-    """Remove pings up to a number, failures only up to another, and flips; how many pings there were to remove."""
+    """Remove pings up to a number, but not the newest `failures_kept` failures that are not older than
+    `failures_since`; and flips up to a number. Returns how many pings it removed, at most `limit`."""
+    one_too_many = (
+        select(pings.c.number)
+        .where(pings.c.monitor_id == monitor_id, pings.c.kind == PingKind.FAIL)
+        .order_by(pings.c.number.desc())
+        .offset(failures_kept)
+        .limit(1)
+    )
     old = (
         select(pings.c.number)
         .where(
             pings.c.monitor_id == monitor_id,
+            pings.c.number <= pings_up_to,
             or_(
-                and_(pings.c.number <= pings_up_to, pings.c.kind != "fail"),
-                pings.c.number <= failures_up_to,
+                pings.c.kind != PingKind.FAIL,
+                pings.c.received_at < failures_since,
+                pings.c.number <= func.coalesce(one_too_many.scalar_subquery(), 0),
             ),
         )
         .order_by(pings.c.number)
@@ -525,11 +597,11 @@ def _watched(row: Sequence[Any]) -> Watched:
         pings=ping_count,
         flips=flip_count,
         expectation=Expectation(Schedule(*schedule), grace_ms, max_run_ms, min_run_ms, bool(resume_on_ping)),
-        watch=_watch(created_at, rest[_N_RULE:]),
+        watch=_watch(monitor_id, created_at, rest[_N_RULE:]),
     )
 
 
-def _watch(created_at: Instant, values: Sequence[Any]) -> Watch:
+def _watch(monitor_id: str, created_at: Instant, values: Sequence[Any]) -> Watch:
     (
         status,
         health,
@@ -547,16 +619,36 @@ def _watch(created_at: Instant, values: Sequence[Any]) -> Watch:
     ) = values
     watch = Watch(created_at, status, Health(health), since, reason, anchor, failed_at, result_at, last_at, last_kind)
     if runs != "{}":
-        watch.runs = {key: OpenRun(at, bool(overdue)) for key, (at, overdue) in orjson.loads(runs).items()}
+        watch.runs = _read(monitor_id, "runs", runs, _open_runs, {})
     if ended != "[]":
-        watch.ended_runs = orjson.loads(ended)
+        watch.ended_runs = _read(monitor_id, "ended_runs", ended, _texts, [])
     watch.deadline_at, watch.resume_at = deadline, resume_at
     return watch
 
 
+def _read(monitor_id: str, column: str, text: str, read: Callable[[Any], T], otherwise: T) -> T:
+    """What a column of JSON holds. A damaged one is told once and counts as empty: one row must not take those with it
+    that are read beside it, and with its next change it is whole again."""
+    try:
+        return read(orjson.loads(text))
+    except (ValueError, TypeError, AttributeError):
+        if _told.is_new(monitor_id, column, text):
+            log.error("monitor_damaged", monitor=monitor_id, column=column, hint="What it held is taken as empty.")
+        return otherwise
+
+
+def _open_runs(value: Any) -> dict[str, OpenRun]:
+    return {str(key): OpenRun(int(at), bool(overdue)) for key, (at, overdue) in value.items()}
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(one) for one in [*value]]
+
+
 def _flip(row: Sequence[Any]) -> FlipRow:
     monitor_id, number, team_id, at, noticed_at, before, after, reason, details = row
-    return FlipRow(monitor_id, number, team_id, at, noticed_at, before, after, reason, orjson.loads(details))
+    told: dict[str, Any] = _read(monitor_id, "details", details, dict, {})
+    return FlipRow(monitor_id, number, team_id, at, noticed_at, before, after, reason, told)
 
 
 def _monitor(row: Sequence[Any]) -> Monitor:
@@ -570,9 +662,9 @@ def _monitor(row: Sequence[Any]) -> Monitor:
         schedule_text=text,
         expectation=watched.expectation,
         post_only=watched.post_only,
-        notify=orjson.loads(notify),
-        tags=tuple(orjson.loads(tags)),
-        warnings=tuple(orjson.loads(warnings)),
+        notify=_read(watched.id, "notify", notify, dict, {}),
+        tags=tuple(_read(watched.id, "tags", tags, _texts, [])),
+        warnings=tuple(_read(watched.id, "warnings", warnings, _texts, [])),
         language=language,
         token_hash=token_hash,
         token_sealed=token_sealed,

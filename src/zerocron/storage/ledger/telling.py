@@ -8,6 +8,7 @@ send anything, and never decide.
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -263,7 +264,10 @@ def look(connection: Connection, now: Instant) -> tuple[int, dict[str, Instant]]
         subject, watch = subjects[one.id], one.watch
         is_active = watch.status == MonitorStatus.ACTIVE
         is_down = is_active and watch.health == Health.DOWN
-        verdict = judge(one.expectation, watch, now, outages) if is_active and not is_down else None
+        verdict = None
+        if is_active and not is_down:
+            with contextlib.suppress(Exception):  # a row that is damaged keeps nobody else from being told
+                verdict = judge(one.expectation, watch, now, outages)
         late_for = verdict.expected_at if verdict is not None and verdict.health == Health.LATE else None
         subject.told, found = looked_at(subject.notify, subject.told, is_down=is_down, late_for=late_for, now=now)
         for event in found:
@@ -323,7 +327,9 @@ def _subjects(connection: Connection, monitor_ids: Iterable[str]) -> dict[str, _
     subjects = {}
     for monitor_id, name, language, tags, notify, state, *schedule in fetch(connection, query, {}):
         made = Schedule(*schedule)
-        words = describe_expected(made, language)
+        words = ""
+        with contextlib.suppress(Exception):  # a schedule that is damaged is told of without its words
+            words = describe_expected(made, language)
         facts = _Facts(name, language, made.timezone, words, tuple(orjson.loads(tags)))
         told = read_told(state)
         subjects[monitor_id] = _Subject(facts, notify_of_text(notify, "monitor"), told, told)
@@ -391,9 +397,10 @@ def _affected_teams(connection: Connection, outage: Outage) -> list[str]:
     )
     for team_id, anchor, *schedule in fetch(connection, others, {}):
         if team_id not in teams:
-            expected = Schedule(*schedule).next_after(anchor)
-            if expected is not None and expected <= outage.ended_at:
-                teams.add(team_id)
+            with contextlib.suppress(Exception):  # a row that is damaged hides no outage from the others
+                expected = Schedule(*schedule).next_after(anchor)
+                if expected is not None and expected <= outage.ended_at:
+                    teams.add(team_id)
     return sorted(teams)
 
 
