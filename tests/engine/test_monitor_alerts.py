@@ -79,7 +79,7 @@ async def test_what_the_job_said_is_told(tower: Watchtower) -> None:
     seen = await tower.monitor()
     await tower.ping(seen)
     arrival = Arrival(Ping(PingKind.FAIL, tower.house.clock.now(), exit_code=3), "POST", "", "", b"disk full\0", 10)
-    assert await tower.pings.take(seen.token, arrival) == Taken.KEPT
+    assert await tower.pings.take(seen.monitor.id, arrival) == Taken.KEPT
     await tower.live(2)
     (down,) = tower.notices()
     assert (down.output, down.reason) == ("disk full\ufffd", "The job ended with an exit code other than 0.")
