@@ -109,6 +109,8 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
         ("monitors", verb)
         for verb in ("create", "list", "show", "edit", "pause", "resume", "rotate", "delete", "pings", "flips")
     ),
+    *(("channels", verb) for verb in ("create", "list", "kinds", "show", "edit", "test", "pause", "resume", "delete")),
+    ("alerts", "list"),
     ("ping",),
     ("exec",),
     *(("keys", verb) for verb in ("create", "list", "revoke")),

@@ -18,7 +18,7 @@ import resource
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from sqlalchemy.exc import DBAPIError
 
 from zerocron import __version__
 from zerocron.actions import resume
+from zerocron.actions.channels import Channels
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
@@ -39,6 +40,9 @@ from zerocron.actions.secrets import Secrets, check_master_keys
 from zerocron.actions.signing import Signing
 from zerocron.api.application import create_application
 from zerocron.api.services import Services
+from zerocron.channels.contract import Kind, Ways
+from zerocron.channels.registry import KINDS
+from zerocron.channels.sending import Outlets
 from zerocron.clock import Clock, LedgerClock, SystemClock
 from zerocron.core.addresses import OwnEndpoint, parse_allow
 from zerocron.core.errors import Unauthorized, Unavailable
@@ -109,6 +113,7 @@ async def run_node(
     force: asyncio.Event | None = None,
     resume_from_now: bool = False,
     stop_point: StopPoint = lambda _name: None,
+    kinds: Mapping[str, Kind] = KINDS,
 ) -> AsyncIterator[Node]:
     """A node that works until the block is left. Raises Conflict when another process has its data."""
     _tune_interpreter()
@@ -118,7 +123,9 @@ async def run_node(
         ledger, clock, metrics = ground.ledger, ground.clock, ground.metrics
         if resume_from_now:
             await resume.from_now(ledger, clock, exclusive=isinstance(ledger, SqliteLedger))
-        engine = await _make_engine(settings, ground, stack, stop_point) if settings.role != "api" else None
+        outbound = await _open_door(settings, stack)
+        outlets = _outlets(settings, outbound, clock, kinds)
+        engine = _make_engine(settings, ground, outbound, outlets, stop_point) if settings.role != "api" else None
         jobs = Jobs(
             ledger=ledger,
             timetable=ground.timetable,
@@ -127,6 +134,7 @@ async def run_node(
         )
         keys = Keys(ledger=ledger, clock=clock)
         secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
+        channels = Channels(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
         monitors, pings, ping_loops = await _make_monitors(settings, ground, stack)
         if engine is not None:
             engine.heartbeat.pings_owed_since = lambda: pings.owed_since
@@ -146,8 +154,9 @@ async def run_node(
                 version=__version__,
                 serve_metrics=settings.metrics,
                 monitors=monitors,
+                channels=channels,
                 pings=pings,
-                base_url=settings.base_url.rstrip("/"),
+                base_url=outlets.base_url,
             ),
             only_operation=settings.role == "engine",
         )
@@ -223,9 +232,8 @@ def _own_endpoints(settings: Settings) -> list[OwnEndpoint]:
     return [*own, OwnEndpoint.of_url(settings.base_url, PINGS)] if settings.base_url else own
 
 
-async def _make_engine(
-    settings: Settings, ground: Ground, stack: contextlib.AsyncExitStack, stop_point: StopPoint
-) -> Engine:
+async def _open_door(settings: Settings, stack: contextlib.AsyncExitStack) -> Outbound:
+    """The way to other people's servers: for jobs on engines, for messages on all nodes."""
     outbound = Outbound(
         allow=parse_allow(settings.outbound_allow),
         own=_own_endpoints(settings),
@@ -234,6 +242,21 @@ async def _make_engine(
     )
     await outbound.start()
     stack.push_async_callback(outbound.close)
+    return outbound
+
+
+def _outlets(settings: Settings, outbound: Outbound, clock: Clock, kinds: Mapping[str, Kind]) -> Outlets:
+    ways = Ways(outbound.send, clock.now, mail=settings.mail, apprise_allowed=settings.apprise, dial=outbound.dial)
+    return Outlets(kinds, ways, settings.base_url.rstrip("/"))
+
+
+def _make_engine(
+    settings: Settings,
+    ground: Ground,
+    outbound: Outbound,
+    outlets: Outlets,
+    stop_point: StopPoint,
+) -> Engine:
     session = Session(
         ledger=ground.ledger,
         timetable=ground.timetable,
@@ -254,6 +277,7 @@ async def _make_engine(
         send=outbound.send,
         keyring=ground.keyring,
         allow_insecure_tls=settings.allow_insecure_tls,
+        outlets=outlets,
         bounds=Bounds(
             in_flight_max=settings.in_flight_max,
             team_in_flight_max=settings.team_in_flight_max,

@@ -23,6 +23,7 @@ class Metrics:
         self._count_work()
         self._watch_the_timetable()
         self._watch_the_cluster()
+        self._watch_the_outbox()
 
     def _count_work(self) -> None:
         self.runs = self._counter("runs_total", "Runs that ended, by status.", "status")
@@ -72,6 +73,15 @@ class Metrics:
             "ledger_unavailable_total", "Transactions that failed because the ledger was away."
         )
         self.clock_difference = self._gauge("clock_difference_seconds", "This machine's clock minus the ledger's.")
+
+    def _watch_the_outbox(self) -> None:
+        self.alerts = self._counter("alerts_total", "Alerts that were sent, folded into a digest, or died.", "status")
+        self.alert_duration = self._histogram(
+            "alert_send_seconds", "From the begin of a try to send an alert to its end.", _DURATION_BUCKETS, "kind"
+        )
+        self.alerts_waiting = self._gauge(
+            "alerts_oldest_pending_seconds", "How long the oldest alert that is not sent yet has waited."
+        )
 
     def render(self) -> bytes:
         """The exposition text."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from tests.api.support import Client, client_of
+from tests.support.channels import FakeHook, FakeKind
 from tests.support.target import Target
 
 from zerocron.app import Node, run_node
@@ -31,9 +32,15 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return Settings(data_dir=tmp_path_factory.mktemp("api"), outbound_allow="127.0.0.0/8", drain_seconds=0)
 
 
+@pytest.fixture(scope="module")
+def fake() -> FakeKind:
+    """The kind of channel that the node has."""
+    return FakeKind()
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def node(settings: Settings) -> AsyncIterator[Node]:
-    async with run_node(settings) as it:
+async def node(settings: Settings, fake: FakeKind) -> AsyncIterator[Node]:
+    async with run_node(settings, kinds={"fake": fake, "webhook": FakeHook()}) as it:
         yield it
 
 

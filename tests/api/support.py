@@ -21,6 +21,9 @@ JOB = {"name": "a job", "schedule": "0 0 1 1 *", "url": "http://127.0.0.1:9/"}
 MONITOR = {"name": "a monitor", "schedule": "every hour"}
 """The least that makes a monitor."""
 
+CHANNEL = {"name": "a channel", "kind": "fake", "config": {"place": "drawer"}}
+"""A channel of the one kind that the tests' node has."""
+
 NOWHERE = "01999b6e-0c1d-7a52-9c07-1f6d6f0a4c11"
 """An id that nothing has."""
 
@@ -96,6 +99,13 @@ class Client:
     async def monitor(self, **fields: Any) -> dict[str, Any]:
         """Create a monitor; without fields one that expects a ping every hour."""
         answer = await self("POST", "/v1/monitors", MONITOR | fields)
+        assert answer.status == 201, answer.body
+        made: dict[str, Any] = answer.json
+        return made
+
+    async def channel(self, **fields: Any) -> dict[str, Any]:
+        """Create a channel; without fields one of the kind `fake`."""
+        answer = await self("POST", "/v1/channels", CHANNEL | fields)
         assert answer.status == 201, answer.body
         made: dict[str, Any] = answer.json
         return made

@@ -195,6 +195,7 @@ async def test_every_example_works_as_it_is(api: Client, target: Target) -> None
         "$JOB_ID": job["id"],
         "$RUN_ID": run["id"],
         "$EXECUTION_ID": f"{run['id']}.1",
+        "$CHANNEL_ID": (await api.channel())["id"],
         "$MONITOR_ID": (await api.monitor())["id"],
         "$KEY_ID": key["id"],
         "$NAME": "STRIPE_KEY",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.api.support import JOB, Client
+from tests.api.support import JOB, NOWHERE, Client
 
 LONG_URL = "https://example.com/" + "a" * 1_981
 
@@ -160,6 +160,11 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"disable_after": 1_001}, "disable_after", "This has to be at most 1,000; this is 1,001."),
     # notify, tags
     ({"notify": {"email": "a@b"}}, "notify.email", "There is no such field. Leave it out."),
+    ({"notify": {"on": ["recovered"]}}, "notify.on", "'recovered' is told only after 'failed' was"),
+    ({"notify": {"after_failures": 3, "out_of": 2}}, "notify.out_of", "at least as many"),
+    ({"notify": {"remind_every": 10}}, "notify.remind_every", "300"),
+    ({"notify": {"channels": ["pager"]}}, "notify.channels", "by its id"),
+    ({"notify": {"channels": [NOWHERE]}}, "notify.channels", "There is no channel"),
     ({"tags": ["a"] * 21}, "tags", "At most 20 items; these are 21."),
     ({"tags": [""]}, "tags.0", "This cannot be empty."),
     ({"tags": ["ok", "a" * 51]}, "tags.1", "At most 50 characters; this has 51."),
@@ -230,6 +235,8 @@ async def test_an_edit_keeps_the_same_bounds(api: Client, fields: dict[str, Any]
         {"catchup_window": 0},
         {"success": {"status": ["2XX", "404", "300-399"], "body_contains": "ok", "body_not_contains": None}},
         {"notify": {}},
+        {"notify": {"after_failures": 100, "out_of": 100, "remind_every": 604_800, "late_after": 86_400}},
+        {"notify": {"channels": [], "on": []}},
         {"tags": []},
         {"tags": ["a" * 50, "b"]},
     ],
@@ -241,7 +248,7 @@ async def test_what_is_just_within_the_bounds(api: Client, fields: dict[str, Any
     changed = await api("PATCH", f"/v1/jobs/{made['id']}", fields)
     assert changed.status == 200
     for name, value in fields.items():
-        if name not in ("body", "retry", "success"):
+        if name not in ("body", "retry", "success", "notify"):
             assert changed.json[name] == value
 
 

@@ -59,7 +59,14 @@ async def test_a_job_has_every_field_with_its_default(api: Client) -> None:
         "verify_tls": True,
         "sign": False,
         "success": SUCCESS,
-        "notify": {},
+        "notify": {
+            "channels": None,
+            "on": ["failed", "recovered", "disabled", "missed"],
+            "after_failures": 1,
+            "out_of": None,
+            "remind_every": None,
+            "late_after": 60,
+        },
         "tags": [],
         "last_run": None,
         "stats": {

@@ -24,7 +24,8 @@ async def test_a_new_monitor_waits_for_its_first_ping(api: Client) -> None:
     assert (monitor["grace_period_seconds"], monitor["description"]) == (300, "every hour")
     assert monitor["expected_at"] is None
     assert monitor["down_at"] is None
-    assert (monitor["notify"], monitor["tags"], monitor["pings"]) == ({}, ["a", "b"], 0)
+    assert monitor["notify"] == {"channels": None, "on": ["down", "up"], "remind_every": None}
+    assert (monitor["tags"], monitor["pings"]) == (["a", "b"], 0)
     assert len(bytes.fromhex(monitor["ping_token"])) == 32
     assert monitor["ping_url"].endswith(f"/v1/ping/{monitor['ping_token']}")
     assert await api.get(f"/v1/monitors/{monitor['id']}") == monitor
@@ -174,7 +175,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"timezone": "Europe/Nowhere"}, "timezone"),
     ({"grace_period_seconds": -1}, "grace_period_seconds"),
     ({"max_duration_seconds": 5, "min_duration_seconds": 6}, "min_duration_seconds"),
-    ({"notify": {"channels": []}}, "notify.channels"),
+    ({"notify": {"channels": [NOWHERE]}}, "notify.channels"),
+    ({"notify": {"on": ["up"]}}, "notify.on"),
+    ({"notify": {"after_failures": 2}}, "notify.after_failures"),
     ({"name": " "}, "name"),
     ({"surprise": 1}, "surprise"),
 ]

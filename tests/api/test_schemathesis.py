@@ -25,8 +25,9 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from tests.api.support import JOB, MONITOR
+from tests.api.support import CHANNEL, JOB, MONITOR
 from tests.api.test_openapi import OPERATIONS
+from tests.support.channels import FakeKind
 
 from zerocron.app import run_node
 from zerocron.core.model import DEFAULT_TEAM_ID
@@ -63,7 +64,7 @@ class Served:
     async def _live(self, receive: Any, send: Any) -> None:
         assert (await receive())["type"] == "lifespan.startup"
         async with contextlib.AsyncExitStack() as stack:
-            self._node = await stack.enter_async_context(run_node(self._settings))
+            self._node = await stack.enter_async_context(run_node(self._settings, kinds={"fake": FakeKind()}))
             _, token = await self._node.keys.create(DEFAULT_TEAM_ID, "schemathesis")
             self.headers = {"Authorization": f"Bearer {token.text}"}
             await send({"type": "lifespan.startup.complete"})
@@ -97,11 +98,13 @@ def ids(operations: Operations, served: Served) -> dict[str, str]:
     trigger = operations["trigger_job"].Case(path_parameters={"job_id": job["id"]})
     run = trigger.call(headers=served.headers).json()
     monitor = operations["create_monitor"].Case(body=MONITOR).call(headers=served.headers).json()
+    channel = operations["create_channel"].Case(body=CHANNEL).call(headers=served.headers).json()
     return {
         "job_id": job["id"],
         "run_id": run["id"],
         "execution_id": f"{run['id']}.1",
         "monitor_id": monitor["id"],
+        "channel_id": channel["id"],
     }
 
 

@@ -18,6 +18,7 @@ async def everything_of(api: Client, target: Target) -> dict[str, str]:
     key = (await api("POST", "/v1/api-keys", {"name": "mine"})).json
     assert (await api("PUT", "/v1/secrets/OF_TEAM_A", {"value": "the value of team A"})).status == 200
     monitor = await api.monitor(tags=["mine"])
+    channel = await api.channel()
     return {
         "job_id": job["id"],
         "run_id": run["id"],
@@ -25,6 +26,7 @@ async def everything_of(api: Client, target: Target) -> dict[str, str]:
         "key_id": key["id"],
         "name": "OF_TEAM_A",
         "monitor_id": monitor["id"],
+        "channel_id": channel["id"],
     }
 
 
@@ -34,6 +36,7 @@ async def state_of(api: Client, ids: dict[str, str]) -> list[Any]:
         f"/v1/jobs/{ids['job_id']}",
         f"/v1/runs/{ids['run_id']}",
         f"/v1/monitors/{ids['monitor_id']}",
+        f"/v1/channels/{ids['channel_id']}",
         "/v1/secrets",
     )
     return [*[await api.get(path) for path in paths], keys]
@@ -47,7 +50,8 @@ async def test_every_id_of_another_team_is_404_and_nothing_changes(
     tried = 0
 
     for method, path in routes(node):
-        if "{" not in path or method == "PUT":  # what is put under a name of one's own choice is one's own
+        if "{" not in path or not path.startswith("/v1/") or method == "PUT":
+            # What is put under a name of one's own choice is one's own; signposts tell of nothing.
             continue
         document = {"name": "taken"} if method == "PATCH" else None
         answer = await stranger(method, path.format(**ids), document)

@@ -51,9 +51,11 @@ class Cli:
 
     directory: Path
     environment: Mapping[str, str] = field(default_factory=dict)
+    server: Sequence[str | Path] = (PROGRAM,)
+    """The program that `start` starts."""
 
     def with_environment(self, **more: str) -> Cli:
-        return Cli(self.directory, {**self.environment, **more})
+        return Cli(self.directory, {**self.environment, **more}, self.server)
 
     @property
     def full_environment(self) -> dict[str, str]:
@@ -106,7 +108,7 @@ class Cli:
         with (
             (self.directory / "stderr").open("wb") as errors,
             subprocess.Popen(
-                [PROGRAM, *arguments],
+                [*self.server, *arguments],
                 cwd=self.directory,
                 env=self.full_environment,
                 stdin=subprocess.DEVNULL,

@@ -116,8 +116,8 @@ def test_what_came_of_a_run_in_a_few_words(run: dict[str, Any], last: dict[str, 
 def test_every_field_of_a_job_has_an_option(cli: Cli) -> None:
     schemas = cli.here("openapi").json["components"]["schemas"]
     places = {".".join(place) for place in options.FIELDS.values()}
-    assert {place.partition(".")[0] for place in places} == set(schemas["JobInput"]["properties"]) - {"notify"}
-    for name, schema in (("retry", "RetryInput"), ("success", "SuccessInput")):
+    assert {place.partition(".")[0] for place in places} == set(schemas["JobInput"]["properties"])
+    for name, schema in (("retry", "RetryInput"), ("success", "SuccessInput"), ("notify", "JobNotifyInput")):
         inner = {place.partition(".")[2] for place in places if place.startswith(f"{name}.")}
         assert inner == set(schemas[schema]["properties"])
 

@@ -22,9 +22,12 @@ from tests.storage.samples import NOON, sqlite_ledger
 from tests.support.clock import ManualClock
 
 from zerocron.actions.jobs import Jobs, JobSpec
+from zerocron.channels.contract import Kind, Ways
+from zerocron.channels.sending import Outlets
 from zerocron.core.errors import Unavailable, Unclear
 from zerocron.core.exchange import Failure, Outcome, Request, Response, Timings
 from zerocron.core.model import DEFAULT_TEAM_ID, Execution, Instant, Job, Run
+from zerocron.core.sealing import Keyring
 from zerocron.engine.run import Bounds, Engine
 from zerocron.engine.sessions import Session
 from zerocron.metrics import Metrics
@@ -165,6 +168,8 @@ class House:
         host_max: int = 0,
         early_ms: int | None = None,
         timetable: Timetable | None = None,
+        kinds: Mapping[str, Kind] | None = None,
+        keyring: Keyring | None = None,
     ) -> None:
         """A team may take all of the capacity unless `team_max` says otherwise."""
         self.clock = ManualClock(now, busy=lambda: self.ledger.at_work > 0)
@@ -172,6 +177,8 @@ class House:
         self.target = Target()
         self.timetable = timetable or MemoryTimetable()
         self._folder = folder
+        self._kinds = kinds
+        self._keyring = keyring
         self._capacity = capacity
         self._team_max = capacity if team_max is None else team_max
         self._host_max = host_max
@@ -208,6 +215,8 @@ class House:
                 version="0",
             ),
             send=self.target.send,
+            outlets=Outlets(self._kinds or {}, Ways(self.target.send, self.clock.now)),
+            keyring=self._keyring,
             bounds=Bounds(
                 in_flight_max=self._capacity,
                 team_in_flight_max=self._team_max,

@@ -8,22 +8,25 @@ from typing import Any
 
 import pytest
 import structlog
+from sqlalchemy import Connection
 from tests.engine.book import Book, member
 from tests.engine.house import WatchedLedger, answered
-from tests.storage.samples import HOUR, MINUTE, NOON, a_job, a_run, a_trigger
+from tests.storage.samples import HOUR, MINUTE, NOON, a_job, a_run, a_trigger, an_id
 from tests.support.clock import ManualClock
 
 from zerocron.core.errors import TimetableAway, Unavailable
 from zerocron.core.exchange import Outcome, Request
-from zerocron.core.model import Definition, Job, JobState, Run
+from zerocron.core.model import DEFAULT_TEAM_ID, Definition, Job, JobState, Run
+from zerocron.core.notice import EventKind, Notice
 from zerocron.engine import sweep as sweep_module
 from zerocron.engine.attempt import Result
 from zerocron.engine.executor import Executor
 from zerocron.engine.sessions import Session
 from zerocron.engine.sweep import LOAD_MS, OVERDUE_MS, SWEEP_SECONDS, Sweep
 from zerocron.metrics import Metrics
+from zerocron.storage.ledger import alerts
 from zerocron.storage.ledger.database import SqliteLedger
-from zerocron.storage.timetable.contract import HIDE_MS, job_member, run_member
+from zerocron.storage.timetable.contract import HIDE_MS, alert_member, job_member, run_member
 from zerocron.storage.timetable.horizon import HORIZON_MS
 from zerocron.storage.timetable.memory import MemoryTimetable
 
@@ -341,3 +344,17 @@ async def test_orphans_are_settled_while_the_timetable_is_away(bench: Bench, sha
     with structlog.testing.capture_logs():
         await bench.sweep.tick()
     assert (await bench.book.run(run)).status == "retrying"
+
+
+async def test_alerts_that_come_into_view_are_brought(bench: Bench) -> None:
+    """Each is due by the ledger alone: the process that wrote it down is gone."""
+    near, far = an_id(), an_id()
+
+    def write(connection: Connection) -> None:
+        for alert_id, due in ((near, NOON + 30_000), (far, NOON + HORIZON_MS + 1)):
+            notice = Notice(an_id(), EventKind.JOB_FAILED, DEFAULT_TEAM_ID, NOON, an_id(), "job")
+            alerts.insert(connection, [alerts.New(alert_id, an_id(), notice, due)], NOON)
+
+    await bench.ledger.write(write)
+    await bench.sweep.tick()
+    assert bench.due == {alert_member(DEFAULT_TEAM_ID, near): NOON + 30_000}

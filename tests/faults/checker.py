@@ -14,9 +14,8 @@ job's place. B is 5 s of time in which nothing is blocked and, with a cluster, n
 a session is shorter than 30 s).
 
 Not here: the offsets of machines' clocks (the tests' machine has one, which is PostgreSQL's, too; a node whose clock is
-wrong must not be noticed), I22 (alerts are not sent yet), I23 (pings and flips: `pings.py`), I24 (secrets:
-`tests/journeys/test_secrets.py` looks for canaries), I25 (leaks are the suite's own hygiene; `cluster.Cluster.verdict`
-looks at PostgreSQL's connections).
+wrong must not be noticed), I23 (pings and flips: `pings.py`), I24 (secrets: `tests/journeys/test_secrets.py` looks for
+canaries), I25 (leaks are the suite's own hygiene; `cluster.Cluster.verdict` looks at PostgreSQL's connections).
 """
 
 from __future__ import annotations
@@ -778,6 +777,50 @@ def i21_index(history: History) -> Found:
             yield f"member {member}: due at {at} and missing in the timetable"
 
 
+def i22_alerts(history: History) -> Found:
+    """One row for each event and channel; at the end it was accepted, travels with one that was, or is dead with a
+    reason, unless it waits for its turn. None without the run it is about, and no end without a beginning."""
+    for key, times in Counter((alert["event_id"], alert["channel_id"]) for alert in history.alerts).items():
+        if times > 1:
+            yield f"event {key[0]}: {times} alerts for channel {key[1]}"
+    begun: set[tuple[str, str]] = set()
+    for alert in sorted(history.alerts, key=lambda alert: (alert["created_at"], alert["id"])):
+        yield from _fate(history, alert)
+        run = history.run_of.get(json.loads(alert["notice"]).get("run_id"))
+        ends = _TOLD_OF.get(alert["kind"])
+        if ends is not None and (run is None or run["status"] not in ends):
+            yield f"alert {alert['id']}: {alert['kind']} of a run that did not end so"
+        told = (alert["subject_id"], alert["channel_id"])
+        if alert["kind"] == "job.recovered":
+            if told not in begun:
+                yield f"alert {alert['id']}: the end of what this channel was not told"
+            begun.discard(told)
+        elif alert["kind"] in ("job.failed", "job.disabled"):
+            begun.add(told)
+
+
+def _fate(history: History, alert: Row) -> Found:
+    name, status = f"alert {alert['id']}", alert["status"]
+    sent_with = {other["id"] for other in history.alerts if other["status"] in ("pending", "sent")}
+    if status == "sent" and not alert["tries"]:
+        yield f"{name}: sent without a try"
+    if status == "dead" and not alert["last_error"]:
+        yield f"{name}: dead without a reason"
+    if status == "folded" and alert["digest_id"] not in sent_with:
+        yield f"{name}: folded into what was not sent"
+    if status == "pending" and alert["next_attempt_at"] < history.read_time - B_MS - MISFIRE_MS:
+        yield f"{name}: due at {alert['next_attempt_at']} and not sent"
+
+
+_TOLD_OF = {
+    "job.failed": ("failed", "lost"),
+    "job.disabled": ("failed", "lost"),
+    "job.recovered": ("succeeded",),
+    "job.succeeded": ("succeeded",),
+    "job.missed": ("skipped",),
+}
+
+
 def blind(history: History) -> Found:
     """The second opinion, by paths and arrival times alone: headers that lie do not help.
 
@@ -826,6 +869,7 @@ INVARIANTS: dict[str, Callable[[History], Found]] = {
     "I19": i19_manual,
     "I20": i20_cursor,
     "I21": i21_index,
+    "I22": i22_alerts,
     "blind": blind,
 }
 

@@ -142,6 +142,7 @@ class History:
     index: dict[str, float] | None = None
     """What the timetable held at the end, member -> instant; None when it was not read."""
 
+    alerts: list[Row] = field(default_factory=list)
     clocks: Mapping[str, list[tuple[int, int]]] = field(default_factory=dict)
     """By how many ms, at most, a node's clock was behind PostgreSQL's, and since when, by node: a clock is carried on
     from samples, and never ahead of what they leave open."""
@@ -258,7 +259,7 @@ def uncovered(since: int, until: int, windows: list[Window]) -> int:
     return max(0, until - since) - covered
 
 
-TABLES = ("jobs", "job_versions", "runs", "executions", "sessions")
+TABLES = ("jobs", "job_versions", "runs", "executions", "sessions", "alerts")
 
 
 def load(
@@ -294,6 +295,7 @@ def load(
         read_time=max(ends) if ends else newest,
         validity_ms=validity_ms,
         index=index,
+        alerts=tables["alerts"],
         clocks={
             node: [(line["at"], line["behind_ms"]) for line in _lines(path)]
             for node, path in (clock_logs or {}).items()

@@ -187,6 +187,28 @@ def operation(kind: str, begin: float, end: float, outcome: str = "ok", **data: 
 manual = run(2.5, id=MANUAL, trigger_key=MANUAL, triggered_by="api")
 THIRD = run(3)
 
+
+def alert(second: float, **changes: Any) -> Row:
+    """A failure of the run of that second that was told."""
+    row: Row = {
+        "id": f"alert-{second}",
+        "event_id": f"event-{second}",
+        "channel_id": "channel",
+        "kind": "job.failed",
+        "subject_id": JOB,
+        "notice": json.dumps({"run_id": run_id(at(int(second)))}),
+        "status": "sent",
+        "tries": 1,
+        "next_attempt_at": None,
+        "digest_id": None,
+        "last_error": None,
+        "created_at": at(second),
+    }
+    return row | changes
+
+
+WELL = {"kind": "job.succeeded"}
+
 BROKEN: list[tuple[str, Break]] = [
     ("I1", lose(2)),
     ("I1", add("runs", skipped(2, 3, 2, "missed", 10))),
@@ -238,6 +260,14 @@ BROKEN: list[tuple[str, Break]] = [
     ("I21", lambda it: setattr(it, "index", {MEMBER: at(7.5)})),
     ("I21", lambda it: setattr(it, "index", {MEMBER: at(0)})),
     ("I21", lambda it: setattr(it, "index", {MEMBER: at(7), "j:team:another": at(7)})),
+    ("I22", add("alerts", alert(3))),
+    ("I22", add("alerts", alert(3, **WELL), alert(3, **WELL, id="another"))),
+    ("I22", add("alerts", alert(3, **WELL, tries=0))),
+    ("I22", add("alerts", alert(3, **WELL, status="dead"))),
+    ("I22", add("alerts", alert(3, **WELL, status="folded", tries=0, digest_id="nowhere"))),
+    ("I22", add("alerts", alert(3, **WELL, status="pending", tries=0, next_attempt_at=at(-5)))),
+    ("I22", add("alerts", alert(3, **WELL, notice="{}"))),
+    ("I22", add("alerts", alert(3, kind="job.recovered"))),
     ("blind", update("received", 2, path="/elsewhere")),
     ("blind", add("received", dataclasses.replace(request(THIRD), at=at(3.5)))),
 ]
@@ -245,6 +275,18 @@ BROKEN: list[tuple[str, Break]] = [
 
 def test_a_good_history_is_clean() -> None:
     assert judged(history()) == []
+
+
+def test_alerts_that_are_right_are_none_of_its_business() -> None:
+    good = history()
+    first = alert(3, **WELL)
+    good.alerts = [
+        first,
+        alert(4, **WELL, status="folded", tries=0, digest_id=first["id"]),
+        alert(5, **WELL, status="dead", last_error="status 410"),
+        alert(6, **WELL, status="pending", next_attempt_at=at(60)),
+    ]
+    assert judged(good) == []
 
 
 @pytest.mark.parametrize(("invariant", "change"), BROKEN, ids=[f"{n}-{name}" for n, (name, _) in enumerate(BROKEN)])

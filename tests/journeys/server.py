@@ -42,9 +42,10 @@ async def _moment(loop: asyncio.AbstractEventLoop) -> None:
 class Server:
     """The process. It can be killed and started again on the same data."""
 
-    def __init__(self, data_dir: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, data_dir: Path, settings: Mapping[str, str] | None = None, *, module: str = "zerocron") -> None:
         self.data_dir = data_dir
         self._settings = dict(settings or {})
+        self._module = module
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, *arguments: str) -> None:
@@ -59,7 +60,7 @@ class Server:
         environment |= self._settings
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "zerocron", "serve", *arguments],
+                [sys.executable, "-m", self._module, "serve", *arguments],
                 env=environment,
                 stdout=subprocess.PIPE,
                 stderr=log,

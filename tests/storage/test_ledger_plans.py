@@ -14,7 +14,18 @@ from tests.support.postgres import PostgresServer, postgres_server
 
 from zerocron.core.lifecycle import WAITING
 from zerocron.core.model import DEFAULT_TEAM_ID, RunStatus
-from zerocron.storage.ledger import executions, jobs, keys, runs, secrets, sessions, signing
+from zerocron.storage.ledger import (
+    alerts,
+    channels,
+    executions,
+    jobs,
+    keys,
+    runs,
+    secrets,
+    sessions,
+    signing,
+    telling,
+)
 from zerocron.storage.ledger.database import SqliteLedger
 from zerocron.storage.ledger.postgres import PostgresLedger
 from zerocron.storage.ledger.tables import metadata
@@ -70,6 +81,23 @@ STATEMENTS: dict[str, Hot] = {
     "keys.find": lambda connection: keys.find(connection, "x"),
     "keys.find_idempotent": lambda connection: keys.find_idempotent(connection, DEFAULT_TEAM_ID, "make", "k"),
     "keys.forget_idempotent": lambda connection: keys.forget_idempotent(connection, NOON),
+    "alerts.waiting": lambda connection: alerts.waiting(connection, [an_id()]),
+    "alerts.waiting_of_channel": lambda connection: alerts.waiting_of_channel(connection, an_id(), NOON, 9),
+    "alerts.begin": lambda connection: alerts.begin(connection, an_id(), tries=0, again_at=NOON),
+    "alerts.fold": lambda connection: alerts.fold(connection, [an_id()], an_id()),
+    "alerts.message": lambda connection: alerts.message(connection, an_id(), 20),
+    "alerts.postpone": lambda connection: alerts.postpone(connection, an_id(), NOON),
+    "alerts.accept": lambda connection: alerts.accept(connection, an_id(), NOON, "ok"),
+    "alerts.bury_channel": lambda connection: alerts.bury_channel(connection, an_id(), NOON, "paused"),
+    "alerts.overdue": lambda connection: alerts.overdue(connection, before=NOON, limit=200),
+    "alerts.due_page": lambda connection: alerts.due_page(connection, after=(0, ""), until=NOON, limit=9),
+    "alerts.page": lambda connection: alerts.page(
+        connection, DEFAULT_TEAM_ID, status="sent", channel_id=None, subject_id=None, before=(NOON, ""), limit=50
+    ),
+    "alerts.remove_finished": lambda connection: alerts.remove_finished(connection, NOON, 500),
+    "channels.active_of_teams": lambda connection: channels.active_of_teams(connection, [DEFAULT_TEAM_ID]),
+    "channels.hold": lambda connection: channels.hold(connection, [an_id()]),
+    "telling.is_to_look": lambda connection: telling.is_to_look(connection, NOON),
 }
 SMALL_INDEX: dict[str, Hot] = {
     "runs.running_of_sessions": lambda connection: runs.running_of_sessions(connection, ["x"], 200),
@@ -104,7 +132,11 @@ async def plans_of(ledger: SqliteLedger, call: Hot) -> list[str]:
 @pytest.mark.parametrize("name", STATEMENTS)
 async def test_a_hot_statement_goes_through_an_index(sqlite: SqliteLedger, name: str) -> None:
     plans = await plans_of(sqlite, STATEMENTS[name])
-    scans = [plan for plan in plans if re.match(r"SCAN (jobs|runs|executions|job_versions|sessions|\w+_keys)\b", plan)]
+    scans = [
+        plan
+        for plan in plans
+        if re.match(r"SCAN (jobs|runs|executions|job_versions|sessions|alerts|channels|monitors|\w+_keys)\b", plan)
+    ]
     assert not scans, plans
     assert "insert" in name or any(plan.startswith("SEARCH") for plan in plans), plans
 

@@ -13,10 +13,12 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
+from zerocron.actions.channels import check_named
 from zerocron.actions.idempotency import Once, make, still_there
 from zerocron.actions.schedules import read, spoken
 from zerocron.clock import Clock
 from zerocron.core import placeholders
+from zerocron.core.alerting import JOB_DEFAULT, Notify, checked, read_notify, write_notify
 from zerocron.core.errors import Conflict, Invalid, NotFound
 from zerocron.core.ids import new_id
 from zerocron.core.lifecycle import OPEN, WAITING, Event, advance
@@ -92,6 +94,7 @@ class JobSpec:
     tags: tuple[str, ...] = ()
     dst: DstPolicy = "run_once"
     day_match: DayMatch = "either"
+    notify: Notify = JOB_DEFAULT
     language: Language | None = None
     """Of the schedule as typed; None: whichever understands it."""
 
@@ -121,6 +124,7 @@ class JobSpec:
             tags=job.tags,
             dst=job.schedule.dst,
             day_match=job.schedule.day_match,
+            notify=read_notify(job.notify, "job"),
         )
 
 
@@ -156,6 +160,7 @@ class Jobs:
             if found is not None:
                 return found, False
             _check_signing(connection, job, now)
+            check_named(connection, team_id, spec.notify)
             job_rows.insert(connection, job)
             return job, True
 
@@ -206,6 +211,8 @@ class Jobs:
                 self._check_tls(spec)
             after = _first_free_instant(connection, job_id, now)
             edited = _rebuild(job, spec, before, now=now, after=after)
+            if spec.notify != before.notify:
+                check_named(connection, team_id, spec.notify)
             if not before.sign:
                 _check_signing(connection, edited, now)
             if edited.state.next_run_at != job.state.next_run_at:
@@ -481,7 +488,7 @@ def _build(spec: JobSpec, *, team_id: str, job_id: str, now: Instant) -> Job:
         catchup_window_seconds=spec.catchup_window_seconds,
         on_lost=spec.on_lost,
         disable_after=spec.disable_after,
-        notify={},
+        notify=write_notify(checked(spec.notify, "job"), "job"),
         tags=spec.tags,
         warnings=_warnings(understood.warnings, spec),
         state=JobState(next_run_at=understood.schedule.next_after(now)),
@@ -520,6 +527,7 @@ def _rebuild(job: Job, spec: JobSpec, before: JobSpec, *, now: Instant, after: I
         catchup_window_seconds=spec.catchup_window_seconds,
         on_lost=spec.on_lost,
         disable_after=spec.disable_after,
+        notify=write_notify(checked(spec.notify, "job"), "job"),
         tags=spec.tags,
         warnings=_warnings(schedule_warnings, spec),
         state=state,

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 import structlog
 from sqlalchemy import Connection
 
+from zerocron.actions.channels import check_named
 from zerocron.actions.idempotency import Once, make, still_there
 from zerocron.actions.ping_tokens import TokenDirectory
 from zerocron.actions.schedules import spoken
 from zerocron.clock import Clock
+from zerocron.core.alerting import MONITOR_DEFAULT, Notify, checked, read_notify, write_notify
 from zerocron.core.errors import Conflict, Invalid, NotFound
 from zerocron.core.ids import new_id
 from zerocron.core.model import Instant, is_uuid
@@ -47,8 +49,9 @@ from zerocron.core.understanding import Understood
 from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.ledger.monitors import FlipRow, PingRow, Watched
+from zerocron.storage.ledger.telling import look_again, tell_flips
 from zerocron.storage.timetable.contract import Timetable, monitor_member
-from zerocron.storage.timetable.horizon import point_at
+from zerocron.storage.timetable.horizon import point_at, put_near
 
 log = structlog.get_logger(__name__)
 _told = Recent()
@@ -73,6 +76,7 @@ class MonitorSpec:
     tags: tuple[str, ...] = ()
     dst: DstPolicy = "run_once"
     day_match: DayMatch = "either"
+    notify: Notify = MONITOR_DEFAULT
     language: Language | None = None
     """Of the schedule as typed; None: whichever understands it."""
 
@@ -92,6 +96,7 @@ class MonitorSpec:
             tags=monitor.tags,
             dst=expectation.schedule.dst,
             day_match=expectation.schedule.day_match,
+            notify=read_notify(monitor.notify, "monitor"),
         )
 
 
@@ -133,6 +138,7 @@ class Monitors:
             earlier = once.claim(connection, monitor.id, now)
             if earlier is not None:
                 return still_there(monitor_rows.get(connection, team_id, earlier), "monitor"), False
+            check_named(connection, team_id, spec.notify)
             monitor_rows.insert(connection, monitor)
             return monitor, True
 
@@ -189,6 +195,8 @@ class Monitors:
             if spec == before:
                 return monitor, []
             edited = _rebuilt(monitor, spec, before, now)
+            if spec.notify != before.notify:
+                check_named(connection, team_id, spec.notify)
             outages = monitor_rows.known_outages(connection, _begun(monitor.watch, now), now)
             return edited, advance(edited.expectation, edited.watch, now, outages, because=FlipReason.EDITED)
 
@@ -288,12 +296,12 @@ class Monitors:
     ) -> Seen:
         """Change a monitor that is held, with the flips this brings; `always` saves it even if it looks the same."""
 
-        def transaction(connection: Connection) -> Monitor:
+        def transaction(connection: Connection) -> tuple[Monitor, dict[str, Instant]]:
             monitor = _existing(connection, team_id, monitor_id)
             was = dataclasses.replace(monitor, watch=dataclasses.replace(monitor.watch))
             changed, flips = change(connection, monitor)
             if changed == was and not flips and not always:
-                return changed
+                return changed, {}
             numbered = _watched(changed)
             rows = [monitor_rows.flip_row(numbered, flip, now) for flip in flips]
             saved = dataclasses.replace(changed, version=was.version + 1, flips=numbered.flips, updated_at=now)
@@ -301,9 +309,13 @@ class Monitors:
                 raise Conflict("Somebody else changed the monitor at the same moment. Look at it again.")
             if rows:
                 monitor_rows.insert_flips(connection, rows)
-            return saved
+            alerts = tell_flips(connection, rows, now)
+            look_again(connection, monitor_id, now)
+            return saved, alerts
 
-        monitor = await self._ledger.write(transaction)
+        monitor, alerts = await self._ledger.write(transaction)
+        if alerts:
+            await put_near(self._timetable, alerts, now)
         await self._point_at(monitor)
         return await self.get(team_id, monitor.id)
 
@@ -325,7 +337,7 @@ class Monitors:
             schedule_text=spec.schedule,
             expectation=_expectation(spec, understood.schedule),
             post_only=spec.post_only,
-            notify={},
+            notify=write_notify(checked(spec.notify, "monitor"), "monitor"),
             tags=spec.tags,
             warnings=understood.warnings,
             language=spoken(understood, spec.language),
@@ -396,7 +408,13 @@ def _rebuilt(monitor: Monitor, spec: MonitorSpec, before: MonitorSpec, now: Inst
     _check_durations(spec)
     watch = dataclasses.replace(monitor.watch, runs=dict(monitor.watch.runs))
     made = dataclasses.replace(
-        monitor, name=spec.name, post_only=spec.post_only, tags=spec.tags, schedule_text=spec.schedule, watch=watch
+        monitor,
+        name=spec.name,
+        post_only=spec.post_only,
+        notify=write_notify(checked(spec.notify, "monitor"), "monitor"),
+        tags=spec.tags,
+        schedule_text=spec.schedule,
+        watch=watch,
     )
     if _schedule_of(spec) == _schedule_of(before):
         expectation = _expectation(spec, monitor.expectation.schedule)

@@ -25,6 +25,7 @@ from zerocron.core.monitor import GAP_MS, JUDGED_AFTER_MS, PULSE_SECONDS, Outage
 from zerocron.core.recent import Recent
 from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger.database import Ledger
+from zerocron.storage.ledger.telling import tell_flips, tell_of_outage
 from zerocron.storage.timetable.contract import Timetable, monitor_member
 from zerocron.storage.timetable.horizon import put_near
 
@@ -199,7 +200,7 @@ class Pings:
         gap_ms = _BY_ITSELF_MS if self._exclusive and not self._has_pulsed else GAP_MS
         refused = self._unwritten()
         try:
-            outages = await self._ledger.write(lambda connection: _pulse(connection, now, gap_ms, refused))
+            outages, alerts = await self._ledger.write(lambda connection: _pulse(connection, now, gap_ms, refused))
         except Exception:
             self._note_refused(now)  # a ping would have fared no better
             raise
@@ -207,6 +208,8 @@ class Pings:
             self._refused = ()
         self._refused_of = {one: at for one, at in self._refused_of.items() if at != refused.of_monitors.get(one)}
         self._has_pulsed = True
+        if alerts:
+            await put_near(self._timetable, alerts, now)
         for outage in outages:
             seconds = (outage.ended_at - outage.started_at) / 1000
             log.warning("pings_were_not_taken", seconds=seconds, hint="No monitor is blamed for this time.")
@@ -324,8 +327,10 @@ def _span(*instants: Instant) -> tuple[Instant, ...]:
     return (min(instants), max(instants)) if instants else ()
 
 
-def _pulse(connection: Connection, now: Instant, gap_ms: int, refused: _Refused) -> list[Outage]:
-    """One transaction: the outages that are over."""
+def _pulse(
+    connection: Connection, now: Instant, gap_ms: int, refused: _Refused
+) -> tuple[list[Outage], dict[str, Instant]]:
+    """One transaction: the outages that are over, and the members of the alerts about them."""
     gap = monitor_rows.pulse(connection, now, gap_ms=gap_ms)
     for outage in refused.outages:
         monitor_rows.insert_outage(connection, outage)
@@ -334,7 +339,11 @@ def _pulse(connection: Connection, now: Instant, gap_ms: int, refused: _Refused)
         refused.excuse(held)
         if held:
             monitor_rows.save_watches(connection, list(held.values()), [one.flips for one in held.values()])
-    return [*refused.outages, *([] if gap is None else [gap])]
+    outages = [*refused.outages, *([] if gap is None else [gap])]
+    alerts: dict[str, Instant] = {}
+    for outage in outages:
+        alerts |= tell_of_outage(connection, outage, now)
+    return outages, alerts
 
 
 def _record(
@@ -349,6 +358,7 @@ def _record(
     written = _Written()
     rows: list[tuple[str, list[object]]] = []
     flips: list[monitor_rows.FlipRow] = []
+    outputs: dict[str, str | None] = {}
     for arrival in arrivals:
         one = held.get(arrival.monitor_id)
         if one is None:
@@ -363,7 +373,9 @@ def _record(
         except Exception as error:  # its schedule, its zone, its row: nothing of this batch is kept of it
             written.failed[one.id] = error
         else:
-            flips += [monitor_rows.flip_row(one, flip, now) for flip in brought]
+            if brought:
+                flips += [monitor_rows.flip_row(one, flip, now) for flip in brought]
+                outputs[one.id] = _text(arrival)
             one.pings += 1
             rows.append((one.id, _row(arrival, one.number_and_team, duration)))
     if written.failed:
@@ -379,6 +391,7 @@ def _record(
         monitor_rows.insert_pings(connection, [row for _, row in rows])
     if flips:
         monitor_rows.insert_flips(connection, flips)
+        written.due |= tell_flips(connection, flips, now, outputs)
     written.note_due(touched, deadlines)
     return written
 
@@ -411,7 +424,6 @@ def _outages(
 def _row(arrival: Arrival, number_and_team: tuple[str, int, str], duration: int | None) -> list[object]:
     ping = arrival.ping
     monitor_id, number, team_id = number_and_team
-    body = arrival.body.decode("utf-8", "replace").replace("\0", "\ufffd") if arrival.body else None
     kind = ping.kind
     return [
         monitor_id,
@@ -425,9 +437,13 @@ def _row(arrival: Arrival, number_and_team: tuple[str, int, str], duration: int 
         arrival.method,
         arrival.source,
         arrival.user_agent,
-        body,
+        _text(arrival),
         arrival.body_bytes,
     ]
+
+
+def _text(arrival: Arrival) -> str | None:
+    return arrival.body.decode("utf-8", "replace").replace("\0", "\ufffd") if arrival.body else None
 
 
 def kind_of(word: str) -> tuple[PingKind, int | None] | None:

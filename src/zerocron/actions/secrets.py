@@ -21,6 +21,7 @@ from zerocron.core.ids import new_id
 from zerocron.core.model import Instant
 from zerocron.core.sealing import USES_ALARM, USES_MAX, CannotOpen, DataKey, Keyring
 from zerocron.core.secret import SECRETS_MAX, check_allowed_hosts, check_name, check_value
+from zerocron.storage.ledger import channels as channel_rows
 from zerocron.storage.ledger import facts
 from zerocron.storage.ledger import secrets as secret_rows
 from zerocron.storage.ledger import signing as signing_rows
@@ -194,6 +195,10 @@ class Secrets:
             signing_rows.reseal(connection, team_id, opened, key)
         except CannotOpen:
             raise Conflict("A signing key is damaged. Rotate it, wait a day, and go on.") from None
+        try:
+            channel_rows.reseal(connection, team_id, opened, key)
+        except CannotOpen:
+            raise Conflict("The settings of a channel are damaged. Delete it, and go on.") from None
         self._stop_point("inside-rotate")
         secret_rows.remove_data_keys(connection, old)
         return len(resealed)
@@ -208,6 +213,13 @@ class Secrets:
                 return self._opened(row), row.uses
             self._add_key(connection, team_id, 1, 0, now)  # of two at once one is passed over, and taken next time
         raise Conflict("Somebody else changed the keys at the same moment. Try again.")
+
+    def opening_key(self, connection: Connection, data_key_id: str) -> DataKey:
+        """A data key by its id. Raises Conflict when this node cannot open it."""
+        row = secret_rows.data_keys_of(connection, [data_key_id]).get(data_key_id)
+        if row is None:
+            raise Conflict("The data key of this is gone. Set it anew.")
+        return self._opened(row)
 
     def _add_key(self, connection: Connection, team_id: str, generation: int, uses: int, now: Instant) -> DataKey:
         master = self._keyring.newest

@@ -7,7 +7,20 @@ from typing import Any
 from fastapi import Depends, FastAPI
 from starlette.types import Receive, Scope, Send
 
-from zerocron.api import jobs, keys, monitors, operation, problems, reference, runs, schedules, secrets, signing
+from zerocron.api import (
+    alerts,
+    channels,
+    jobs,
+    keys,
+    monitors,
+    operation,
+    problems,
+    reference,
+    runs,
+    schedules,
+    secrets,
+    signing,
+)
 from zerocron.api.gate import SECURITY_HEADERS, Gate
 from zerocron.api.openapi import document
 from zerocron.api.pings import PATH as PING_PATH
@@ -51,7 +64,7 @@ def create_application(services: Services, *, only_operation: bool = False) -> F
         app.ping_path = PingPath(services.pings, SECURITY_HEADERS.items())
     app.include_router(operation.router)
     if not only_operation:
-        for module in (jobs, runs, monitors, schedules, secrets, signing, keys):
+        for module in (jobs, runs, monitors, channels, alerts, schedules, secrets, signing, keys):
             app.include_router(module.router, dependencies=[Depends(only_what_is_known)])
         app.include_router(reference.router)
     return app

@@ -20,6 +20,7 @@ from zerocron.api.fields import (
     unset,
     visible_text,
 )
+from zerocron.api.notify_models import JobNotifyIn, JobNotifyOut
 from zerocron.api.wording import worded
 from zerocron.core.exchange import REDIRECTS_MAX
 from zerocron.core.model import Catchup, OnLost, Overlap, RunStatus
@@ -297,10 +298,6 @@ class SuccessIn(Input):
     max_duration_ms: MaxDuration | None = None
 
 
-class NotifyIn(Input):
-    """Whom to tell. Nothing can be set here yet."""
-
-
 class JobIn(Input):
     """A job to create."""
 
@@ -341,7 +338,7 @@ class JobIn(Input):
     verify_tls: VerifyTls = True
     sign: Sign = False
     success: SuccessIn = Field(default_factory=SuccessIn)
-    notify: NotifyIn = Field(default_factory=NotifyIn)
+    notify: JobNotifyIn = Field(default_factory=JobNotifyIn)
     tags: Tags = Field(default=[])
 
 
@@ -372,7 +369,7 @@ class SuccessChange(Input):
 
 
 class JobChange(Input):
-    """What to change. Fields left out stay; `retry` and `success` are merged, everything else is replaced."""
+    """What to change. Fields left out stay; `retry`, `success` and `notify` are merged, everything else is replaced."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"schedule": "*/15 * * * *", "retry": {"attempts": 5}}]})
 
@@ -397,7 +394,7 @@ class JobChange(Input):
     verify_tls: VerifyTls = unset()
     sign: Sign = unset()
     success: SuccessChange = unset()
-    notify: NotifyIn = unset()
+    notify: JobNotifyIn = unset()
     tags: Tags = unset()
 
 
@@ -481,7 +478,7 @@ class JobOut(Output):
     verify_tls: bool
     sign: bool
     success: SuccessOut
-    notify: dict[str, Any]
+    notify: JobNotifyOut
     tags: list[str]
     next_run_at: InstantText | None = Field(description="The next slot; null when the job is not active.")
     last_run: LastRunOut | None

@@ -26,8 +26,10 @@ from zerocron.api.job_models import (
     SuccessChange,
     SuccessOut,
 )
+from zerocron.api.notify_models import JobNotifyOut, changed_notify, notify_out
 from zerocron.api.runs import RunOut, run_out
 from zerocron.api.services import KEY_REUSED, OnceKey, Use, Who, note_replay
+from zerocron.core.alerting import JOB_DEFAULT
 from zerocron.core.model import (
     Catchup,
     Job,
@@ -179,7 +181,7 @@ def job_out(job: Job) -> JobOut:
         verify_tls=definition.verify_tls,
         sign=definition.sign,
         success=_success_out(definition.success),
-        notify=job.notify,
+        notify=JobNotifyOut(**notify_out(job.notify, "job")),
         tags=list(job.tags),
         next_run_at=maybe_instant(state.next_run_at),
         last_run=_last_run(state),
@@ -253,6 +255,7 @@ def _spec(given: JobIn) -> JobSpec:
         redirects=given.redirects,
         verify_tls=given.verify_tls,
         sign=given.sign,
+        notify=changed_notify(JOB_DEFAULT, given.notify),
         tags=tuple(dict.fromkeys(given.tags)),
         dst=given.dst,
         day_match=given.day_match,
@@ -282,9 +285,11 @@ def _changed(spec: JobSpec, change: JobChange) -> JobSpec:
         "retry": lambda retry: dataclasses.replace(spec.retry, **_given(retry)),
         "success": lambda success: dataclasses.replace(spec.success, **_changed_rules(success)),
         "body": _body,
+        "notify": lambda notify: changed_notify(spec.notify, notify),
     }
-    given = {name: value for name, value in _given(change).items() if name != "notify"}
-    return dataclasses.replace(spec, **{name: convert.get(name, _same)(value) for name, value in given.items()})
+    return dataclasses.replace(
+        spec, **{name: convert.get(name, _same)(value) for name, value in _given(change).items()}
+    )
 
 
 def _changed_rules(change: SuccessChange) -> dict[str, Any]:

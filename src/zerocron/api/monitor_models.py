@@ -6,12 +6,13 @@ Owns every bound on what a user writes about a monitor. What the values mean tog
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
 from zerocron.api.fields import Identifier, Input, InstantText, NextCursor, Output, unset, visible_text
-from zerocron.api.job_models import DayMatch, Dst, LanguageCode, LanguageIn, NotifyIn, Tags, Timezone
+from zerocron.api.job_models import DayMatch, Dst, LanguageCode, LanguageIn, Tags, Timezone
+from zerocron.api.notify_models import MonitorNotifyIn, MonitorNotifyOut
 from zerocron.core.monitor import FlipReason, PingKind
 
 DURATION_SECONDS_MAX = 31_622_400
@@ -80,12 +81,12 @@ class MonitorIn(Input):
     min_duration_seconds: MinDuration = None
     post_only: PostOnly = False
     resume_on_ping: ResumeOnPing = True
-    notify: NotifyIn = Field(default_factory=NotifyIn)
+    notify: MonitorNotifyIn = Field(default_factory=MonitorNotifyIn)
     tags: Tags = Field(default=[])
 
 
 class MonitorChange(Input):
-    """What to change. Fields left out stay."""
+    """What to change. Fields left out stay; `notify` is merged."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"grace_period_seconds": 3600}]})
 
@@ -100,7 +101,7 @@ class MonitorChange(Input):
     min_duration_seconds: MinDuration = None
     post_only: PostOnly = unset()
     resume_on_ping: ResumeOnPing = unset()
-    notify: NotifyIn = unset()
+    notify: MonitorNotifyIn = unset()
     tags: Tags = unset()
 
 
@@ -144,7 +145,7 @@ class MonitorOut(Output):
     min_duration_seconds: int | None
     post_only: bool
     resume_on_ping: bool
-    notify: dict[str, Any]
+    notify: MonitorNotifyOut
     tags: list[str]
     expected_at: InstantText | None = Field(description="When the next ping is expected.")
     down_at: InstantText | None = Field(description="When the monitor is down if no ping comes.")

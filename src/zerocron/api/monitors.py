@@ -24,7 +24,9 @@ from zerocron.api.monitor_models import (
     PingPage,
     UptimeOut,
 )
+from zerocron.api.notify_models import MonitorNotifyOut, changed_notify, notify_out
 from zerocron.api.services import KEY_REUSED, OnceKey, Services, Use, Who, note_replay
+from zerocron.core.alerting import MONITOR_DEFAULT
 from zerocron.core.errors import Invalid
 from zerocron.core.instants import from_rfc3339
 from zerocron.core.monitor import FLIP_REASON_TEXTS, PAUSED, Day, FlipReason, Health, Monitor, PingKind
@@ -218,7 +220,7 @@ def _out(seen: Seen, request: Request, services: Services) -> MonitorOut:
         min_duration_seconds=spec.min_duration_seconds,
         post_only=monitor.post_only,
         resume_on_ping=expectation.resume_on_ping,
-        notify=monitor.notify,
+        notify=MonitorNotifyOut(**notify_out(monitor.notify, "monitor")),
         tags=list(monitor.tags),
         expected_at=None if is_paused else maybe_instant(verdict.expected_at),
         down_at=None if is_paused or watch.health == Health.DOWN else maybe_instant(verdict.down_at),
@@ -282,12 +284,18 @@ def _day_out(day: Day) -> DayOut:
 
 def _spec(given: MonitorIn) -> MonitorSpec:
     fields = {name: getattr(given, name) for name in MonitorIn.model_fields if name not in ("notify", "tags")}
-    return MonitorSpec(**fields, tags=tuple(dict.fromkeys(given.tags)))
+    return MonitorSpec(
+        **fields,
+        notify=changed_notify(MONITOR_DEFAULT, given.notify),
+        tags=tuple(dict.fromkeys(given.tags)),
+    )
 
 
 def _changed(spec: MonitorSpec, change: MonitorChange) -> MonitorSpec:
     """The specification with the given fields replaced."""
-    given = {name: getattr(change, name) for name in change.model_fields_set if name != "notify"}
+    given = {name: getattr(change, name) for name in change.model_fields_set}
+    if "notify" in given:
+        given["notify"] = changed_notify(spec.notify, given["notify"])
     if "tags" in given:
         given["tags"] = tuple(dict.fromkeys(given["tags"]))
     return dataclasses.replace(spec, **given)

@@ -45,6 +45,8 @@ TAGS = [
         "that it failed, `/log` keeps the body alone, and an exit code (0 to 255) says how it ended. `?rid=<uuid>` "
         "names a run where several overlap. The answer is `200 OK` once the ping is durable.",
     },
+    {"name": "channels", "description": "The ways out to people, who are told when something fails and recovers."},
+    {"name": "alerts", "description": "What people were told, through which channel, and what came of it."},
     {"name": "schedules", "description": "What a schedule would mean."},
     {"name": "secrets", "description": "Values that jobs send and nobody sees."},
     {"name": "signing", "description": "With what requests are signed, so that receivers can tell that they are ours."},
@@ -76,6 +78,9 @@ _HEADERS_OF = {
     "create_monitor": {
         "201": {"Location": "Where the monitor is.", "Idempotent-Replay": "`true` when it was made before."}
     },
+    "create_channel": {
+        "201": {"Location": "Where the channel is.", "Idempotent-Replay": "`true` when it was made before."}
+    },
     "trigger_job": {"202": {"Location": "Where the run is.", "Idempotent-Replay": "`true` when it was made before."}},
 }
 
@@ -88,6 +93,8 @@ _EXAMPLES = {
     "MonitorOut": samples.MONITOR,
     "PingOut": samples.PING,
     "FlipOut": samples.FLIP,
+    "ChannelOut": samples.CHANNEL,
+    "AlertOut": samples.ALERT,
 }
 """Set here because FastAPI takes every null out of what the models say."""
 

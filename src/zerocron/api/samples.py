@@ -1,10 +1,11 @@
-"""A job, a run, an execution and a monitor that look real: the examples of the OpenAPI document and the reference."""
+"""A job, a run, a monitor and their kin that look real: the examples of the OpenAPI document and the reference."""
 
 from __future__ import annotations
 
 from typing import Any
 
 _JOB_ID = "01999b6e-0c1d-7a52-9c07-1f6d6f0a4c11"
+_CHANNEL_ID = "01999b71-52c4-7d03-8a1e-4b7f0c9d2e66"
 _RUN_ID = "5b1f0d8e-7a43-5c1e-8f0b-3a9d2c6e4b70"
 
 JOB: dict[str, Any] = {
@@ -44,7 +45,14 @@ JOB: dict[str, Any] = {
         "headers": {},
         "max_duration_ms": None,
     },
-    "notify": {},
+    "notify": {
+        "channels": None,
+        "on": ["failed", "recovered", "disabled", "missed"],
+        "after_failures": 1,
+        "out_of": None,
+        "remind_every": None,
+        "late_after": 60,
+    },
     "tags": ["reporting"],
     "next_run_at": "2027-01-02T01:00:00Z",
     "last_run": {
@@ -90,7 +98,7 @@ MONITOR: dict[str, Any] = {
     "min_duration_seconds": None,
     "post_only": False,
     "resume_on_ping": True,
-    "notify": {},
+    "notify": {"channels": None, "on": ["down", "up"], "remind_every": 3600},
     "tags": ["backup"],
     "expected_at": "2027-01-02T01:00:00Z",
     "down_at": "2027-01-02T01:30:00Z",
@@ -189,4 +197,39 @@ EXECUTION: dict[str, Any] = {
         "encoding": "utf-8",
     },
     "error": None,
+}
+
+CHANNEL: dict[str, Any] = {
+    "id": _CHANNEL_ID,
+    "kind": "webhook",
+    "name": "On call",
+    "status": "active",
+    "status_reason": None,
+    "destination": "example.com",
+    "failures": 0,
+    "last_sent_at": "2026-12-24T01:30:00.812Z",
+    "created_at": "2026-11-02T10:14:00Z",
+    "updated_at": "2026-11-02T10:14:00Z",
+}
+
+ALERT: dict[str, Any] = {
+    "id": "019b4d3a-61f2-7c58-b1d0-92e4a7f63c05",
+    "event_id": "f2a7c1de-0b58-5e94-a3c6-7d19e8b04f21",
+    "event": "monitor.down",
+    "reminder": False,
+    "subject_id": _MONITOR_ID,
+    "subject_name": "Nightly backup",
+    "happened_at": "2026-12-24T01:30:00Z",
+    "reason": "No ping came when one was expected.",
+    "channel_id": _CHANNEL_ID,
+    "channel_name": "On call",
+    "channel_kind": "webhook",
+    "status": "sent",
+    "tries": 1,
+    "next_attempt_at": None,
+    "digest_id": None,
+    "detail": "200",
+    "last_error": None,
+    "created_at": "2026-12-24T01:30:00.261Z",
+    "finished_at": "2026-12-24T01:30:00.812Z",
 }

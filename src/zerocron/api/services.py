@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import Depends, Header, Request, Response
 
+from zerocron.actions.channels import Channels
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Bearer, Keys
 from zerocron.actions.monitors import Monitors
@@ -40,6 +41,7 @@ class Services:
     version: str
     serve_metrics: bool
     monitors: Monitors
+    channels: Channels
     pings: Pings
     base_url: str
 

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from zerocron.cli import times
+from zerocron.cli import notify, times
 from zerocron.cli.client import Client
 from zerocron.cli.show import (
     WIDE,
@@ -166,6 +166,7 @@ def _job_fields(job: Json, next_runs: list[int]) -> list[tuple[str, str | Text]]
         ("retries", _retry_words(job)),
         ("policies", f"overlap {job['overlap']}, catch-up {_catchup_words(job)}, on lost {job['on_lost']}"),
     ]
+    fields.append(("tells", notify.words(job["notify"])))
     if job["tags"]:
         fields.append(("tags", ", ".join(job["tags"])))
     if job["last_run"] is not None:

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
+from zerocron.cli import notify, runs
 from zerocron.cli import options as o
-from zerocron.cli import runs
 from zerocron.cli.asking import ask
 from zerocron.cli.client import Client, find_server
 from zerocron.cli.errors import FAILED
@@ -44,7 +44,8 @@ def create(
     """
     client = Client(find_server(api_url, api_key, data_dir))
     try:
-        job = client.send("POST", "/v1/jobs", o.job_fields(context.params), idempotency_key=idempotency_key)
+        document = notify.with_ids(client, o.job_fields(context.params))
+        job = client.send("POST", "/v1/jobs", document, idempotency_key=idempotency_key)
     except Invalid as error:
         raise o.in_options(error) from None
     print_job(client, job, as_json, f'Created "{job["name"]}".')
@@ -113,7 +114,7 @@ def edit(
     client = Client(find_server(api_url, api_key, data_dir))
     found = find_job(client, job)
     try:
-        edited = client.send("PATCH", f"/v1/jobs/{found['id']}", change)
+        edited = client.send("PATCH", f"/v1/jobs/{found['id']}", notify.with_ids(client, change))
     except Invalid as error:
         raise o.in_options(error) from None
     print_job(client, edited, as_json, f'Changed "{edited["name"]}".')

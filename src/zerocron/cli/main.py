@@ -15,6 +15,8 @@ import typer
 from typer.core import TyperGroup
 
 from zerocron.cli import (
+    alerts,
+    channels,
     doctor,
     jobs,
     keys,
@@ -41,6 +43,8 @@ _ORDER = (
     "monitors",
     "ping",
     "exec",
+    "channels",
+    "alerts",
     "secrets",
     "signing",
     "keys",
@@ -84,6 +88,8 @@ app.command(
     epilog=pings.EXEC_EXAMPLE,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )(pings.execute)
+app.add_typer(channels.app, name="channels", rich_help_panel=_THERE)
+app.add_typer(alerts.app, name="alerts", rich_help_panel=_THERE)
 app.add_typer(secrets.app, name="secrets", rich_help_panel=_THERE)
 app.add_typer(signing.app, name="signing", rich_help_panel=_THERE)
 app.add_typer(keys.app, name="keys", rich_help_panel=_THERE)
@@ -110,7 +116,7 @@ def _help_without_command(context: typer.Context) -> None:
         raise typer.Exit(USAGE)
 
 
-for group in (jobs.app, runs.app, monitors.app, secrets.app, signing.app, keys.app):
+for group in (jobs.app, runs.app, monitors.app, channels.app, alerts.app, secrets.app, signing.app, keys.app):
     group.callback(invoke_without_command=True)(_help_without_command)
 
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.text import Text
 
+from zerocron.cli import notify, times
 from zerocron.cli import options as o
-from zerocron.cli import times
 from zerocron.cli.asking import ask
 from zerocron.cli.client import Client, find_server
 from zerocron.cli.job_text import schedule_words
@@ -65,6 +65,9 @@ MONITOR_OPTIONS: Mapping[str, Any] = {
     "resume_on_ping": Annotated[
         bool | None, _expects("--resume-on-ping/--stay-paused", help="What a success does when it is paused.")
     ],
+    "notify_channel": notify.Channels,
+    "notify_on": notify.MonitorOn,
+    "remind_every": notify.RemindEvery,
     "tag": o.Tags,
 }
 """What `create` and `edit` have in common, in the order of their help."""
@@ -76,12 +79,16 @@ class Clearable(StrEnum):
     MAX_DURATION = "max-duration"
     MIN_DURATION = "min-duration"
     TAGS = "tags"
+    NOTIFY_CHANNELS = "notify-channels"
+    REMIND_EVERY = "remind-every"
 
 
 _CLEARED: o.Cleared = {
     Clearable.MAX_DURATION: (("max_duration_seconds",), None),
     Clearable.MIN_DURATION: (("min_duration_seconds",), None),
     Clearable.TAGS: (("tags",), []),
+    Clearable.NOTIFY_CHANNELS: (("notify", "channels"), None),
+    Clearable.REMIND_EVERY: (("notify", "remind_every"), None),
 }
 _FIELDS: o.Fields = {
     "name": ("name",),
@@ -96,8 +103,17 @@ _FIELDS: o.Fields = {
     "post_only": ("post_only",),
     "resume_on_ping": ("resume_on_ping",),
     "tag": ("tags",),
+    **notify.FIELDS,
 }
-_READERS: Mapping[str, Any] = {"grace": o.whole, "max_duration": o.whole, "min_duration": o.whole, "tag": list}
+_READERS: Mapping[str, Any] = {
+    "grace": o.whole,
+    "max_duration": o.whole,
+    "min_duration": o.whole,
+    "remind_every": o.whole,
+    "notify_channel": list,
+    "notify_on": list,
+    "tag": list,
+}
 
 
 @app.command(epilog="Example: 0cron monitors create --name backup --schedule 'every day at 2am' --tz Europe/Paris")
@@ -117,7 +133,8 @@ def create(
     Lengths of time are seconds, or 30s, 5m, 2h, 1d. Defaults are in parentheses.
     """
     try:
-        made = client.send("POST", "/v1/monitors", _told(context.params), idempotency_key=idempotency_key)
+        document = notify.with_ids(client, _told(context.params))
+        made = client.send("POST", "/v1/monitors", document, idempotency_key=idempotency_key)
     except Invalid as error:
         raise o.in_options(error, _FIELDS) from None
     _print_monitor(made, as_json, f'Created "{made["name"]}".')
@@ -184,7 +201,7 @@ def edit(
     client = Client(find_server(api_url, api_key, data_dir))
     found = find_monitor(client, monitor)
     try:
-        edited = client.send("PATCH", f"/v1/monitors/{found['id']}", change)
+        edited = client.send("PATCH", f"/v1/monitors/{found['id']}", notify.with_ids(client, change))
     except Invalid as error:
         raise o.in_options(error, _FIELDS) from None
     _print_monitor(edited, as_json, f'Changed "{edited["name"]}".')
@@ -350,6 +367,7 @@ def _print_monitor(monitor: Json, as_json: bool, heading: str | None = None) -> 
         fields.append(("last ping", f"{monitor['last_ping_kind']}, {times.when(monitor['last_ping_at'], now)}"))
     if monitor["paused_until"] is not None:
         fields.append(("paused until", times.when(monitor["paused_until"], now)))
+    fields.append(("tells", notify.words(monitor["notify"])))
     if monitor["tags"]:
         fields.append(("tags", ", ".join(monitor["tags"])))
     fields.append(("pings", f"{monitor['pings']:,}"))

@@ -1,4 +1,4 @@
-"""From what a person calls a job or a monitor to the thing: its id, its exact name, or the beginning of its id."""
+"""From what a person calls a job, a monitor or a channel to the thing: its id, its exact name, or how its id begins."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ def find_monitor(client: Client, text: str) -> Json:
     return _find(client, text, "monitor")
 
 
+def find_channel(client: Client, text: str) -> Json:
+    """The channel. Raises NotFound, and Invalid when several answer to that name."""
+    return _find(client, text, "channel")
+
+
 def _find(client: Client, text: str, noun: str) -> Json:
     folded = text.lower()
     if is_uuid(folded):
@@ -44,6 +49,8 @@ def _find(client: Client, text: str, noun: str) -> Json:
 def _search(client: Client, text: str | None, noun: str) -> list[Json]:
     """Those whose name (or URL) holds the text; all of them without one."""
     wanted = None if text is None else text[:_SEARCH_CHARACTERS_MAX] or None
+    if noun == "channel":  # of which there are few, so that the API searches none
+        wanted = None
     items: list[Json] = client.pages(f"/v1/{noun}s", limit=None, q=wanted)["items"]
     return items
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from zerocron.cli import notify
 from zerocron.cli.client import Client, find_server
 from zerocron.cli.show import Json
 from zerocron.cli.times import read_seconds
@@ -189,6 +190,9 @@ class Clearable(StrEnum):
     JSON_EQUALS = "json-equals"
     HEADER_EQUALS = "header-equals"
     MAX_DURATION = "max-duration"
+    NOTIFY_CHANNELS = "notify-channels"
+    OUT_OF = "out-of"
+    REMIND_EVERY = "remind-every"
 
 
 def clear_of(parts: type[StrEnum]) -> Any:
@@ -225,6 +229,12 @@ JOB_OPTIONS: Mapping[str, Any] = {
     "jitter": Jitter,
     "disable_after": DisableAfter,
     "on_lost": OnLost,
+    "notify_channel": notify.Channels,
+    "notify_on": notify.JobOn,
+    "after_failures": notify.AfterFailures,
+    "out_of": notify.OutOf,
+    "remind_every": notify.RemindEvery,
+    "late_after": notify.LateAfter,
     "tag": Tags,
 }
 """What `jobs create` and `jobs edit` have in common, in the order of their help."""
@@ -303,6 +313,7 @@ FIELDS: Fields = {
     "header_equals": ("success", "headers"),
     "max_duration": ("success", "max_duration_ms"),
     "tag": ("tags",),
+    **notify.JOB_FIELDS,
 }
 """The parameter of a command, and where the API has its value."""
 
@@ -316,6 +327,9 @@ _CLEARED: Cleared = {
     Clearable.JSON_EQUALS: (("success", "json"), []),
     Clearable.HEADER_EQUALS: (("success", "headers"), {}),
     Clearable.MAX_DURATION: (("success", "max_duration_ms"), None),
+    Clearable.NOTIFY_CHANNELS: (("notify", "channels"), None),
+    Clearable.OUT_OF: (("notify", "out_of"), None),
+    Clearable.REMIND_EVERY: (("notify", "remind_every"), None),
 }
 
 
@@ -444,4 +458,8 @@ _READERS: Mapping[str, Any] = {
     "catchup_window": whole,
     "tag": list,
     "success_status": list,
+    "notify_channel": list,
+    "notify_on": list,
+    "remind_every": whole,
+    "late_after": whole,
 }

@@ -48,6 +48,7 @@ def openapi() -> None:
         version=__version__,
         serve_metrics=True,
         monitors=nobody,
+        channels=nobody,
         pings=nobody,
         base_url="",
     )

@@ -321,6 +321,9 @@ class EngineJob:
     schedule: Schedule | None = None
     definition: Definition | None = None
     url: str = ""
+    notify: str = "{}"
+    alert_state: str = ""
+    """JSON of `core.alerting`: what people want to be told, and what they were."""
 
 
 class Due(NamedTuple):

@@ -37,6 +37,7 @@ from zerocron.engine.starting import LostRace
 from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
+from zerocron.storage.ledger.telling import JobTelling
 from zerocron.storage.timetable.contract import job_member, run_member
 
 UNRECORDED_MESSAGE = "What was sent and answered could not be recorded; the log of the server says why."
@@ -81,6 +82,7 @@ def finish_batch(
         if run.attempt == 1:
             # Written down before it was sent, as what was planned: how late it really was is known now.
             run.started_at = max(run.started_at or 0, result.execution.started_at)
+            ending.began(run)
             if budget is not None:
                 budget.began(run.team_id, now)
         ending.end(run, _settler(result, shortages.get(run.id, 0), budget, now), result.execution.duration_ms)
@@ -204,6 +206,11 @@ class _Ending:
         self._changed: dict[str, EngineJob] = {}
         self._moved: list[tuple[Run, run_rows.Seen]] = []
         self._disabled: dict[str, EngineJob] = {}
+        self._telling = JobTelling(connection, now)
+
+    def began(self, run: Run) -> None:
+        """It is known now when a run's first request was sent."""
+        self._telling.began(self._jobs[run.job_id], run)
 
     def end(self, run: Run, settler: Callable[[Run, EngineJob], Verdict], duration_ms: float) -> None:
         """Move a running run on by its verdict."""
@@ -219,6 +226,7 @@ class _Ending:
         if run.status in FINAL:
             run.finished_at = self._now
             self._count(job, run, duration_ms)
+            self._telling.ended(job, run, self.executions[-1])
             self.finished.ended.append(run.status)
         else:
             run.cause = Cause.NODE_LOST if lost else Cause.RETRY
@@ -245,6 +253,7 @@ class _Ending:
             self.finished.disabled.append(job.id)
         if self.executions:
             execution_rows.insert(self._connection, self.executions)
+        self.finished.put |= self._telling.write()
         return self.finished
 
     def _find_busy(self, ending: Sequence[Run]) -> None:

@@ -22,6 +22,7 @@ from zerocron.core.monitor import JUDGED_AFTER_MS, advance
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger.database import Ledger
+from zerocron.storage.ledger.telling import tell_flips
 from zerocron.storage.timetable.contract import Timetable, monitor_member, split_member
 from zerocron.storage.timetable.horizon import put_near
 
@@ -212,6 +213,7 @@ def _judge(
         monitor_rows.save_watches(connection, judged, seen)
     if looked.flips:
         monitor_rows.insert_flips(connection, looked.flips)
+        looked.put |= tell_flips(connection, looked.flips, now)
 
 
 def is_monitor(member: str) -> bool:

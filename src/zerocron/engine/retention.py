@@ -1,8 +1,8 @@
 """Keeps the history from growing for ever.
 
 Owns the rule of age and count: a run is kept for `days`, and a job keeps at most `runs_per_job` runs; a monitor keeps
-its newest pings, and failures among many more. Works through them a slice a tick, in small transactions, so that it
-never holds the ledger for long. Must never touch an open run.
+its newest pings, and failures among many more; alerts that ended are kept for 30 days. Works through them a slice a
+tick, in small transactions, so that it never holds the ledger for long. Must never touch an open run.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from sqlalchemy import Connection
 from zerocron.clock import Clock
 from zerocron.core.model import Instant
 from zerocron.core.monitor import MonitorStatus
+from zerocron.storage.ledger import alerts as alert_rows
+from zerocron.storage.ledger import channels as channel_rows
 from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import keys as key_rows
@@ -36,6 +38,7 @@ OUTAGES_DAYS = 400
 DAY_MS = 86_400_000
 IDEMPOTENCY_MS = DAY_MS
 SESSIONS_MS = 30 * DAY_MS
+ALERTS_MS = 30 * DAY_MS
 
 
 class Retention:
@@ -59,8 +62,17 @@ class Retention:
         self._after_job_id = job_ids[-1] if len(job_ids) == JOBS_PER_TICK else ""
         if not self._after_job_id:
             await self._ledger.write(lambda connection: _forget_small_things(connection, now))
+            await self._forget_alerts(now)
         await self._shorten_monitors(now)
         return TICK_SECONDS
+
+    async def _forget_alerts(self, now: Instant) -> None:
+        """What was told, or could not be, longer ago than people ask about; and deleted channels of which nothing is
+        left."""
+        remove = partial(alert_rows.remove_finished, before=now - ALERTS_MS, limit=RUNS_PER_TRANSACTION)
+        while await self._ledger.write(remove) == RUNS_PER_TRANSACTION:
+            pass
+        await self._ledger.write(channel_rows.remove_deleted)
 
     async def _shorten_monitors(self, now: Instant) -> None:
         """The next slice of monitors: the newest pings stay, failures longer, and of a deleted one nothing."""

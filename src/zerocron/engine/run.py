@@ -15,6 +15,8 @@ from typing import Protocol
 
 import structlog
 
+from zerocron.channels.contract import Ways
+from zerocron.channels.sending import Outlets
 from zerocron.clock import Clock
 from zerocron.core.model import Definition, Run
 from zerocron.core.retry import RetryBudget
@@ -22,6 +24,7 @@ from zerocron.core.sealing import Keyring
 from zerocron.engine.executor import Executor, Send
 from zerocron.engine.finisher import Finisher
 from zerocron.engine.heartbeat import Heartbeat
+from zerocron.engine.notifier import Notifier
 from zerocron.engine.retention import Retention
 from zerocron.engine.scheduler import Scheduler
 from zerocron.engine.sessions import Session
@@ -146,9 +149,11 @@ class Engine:
         bounds: Bounds,
         keyring: Keyring | None = None,
         allow_insecure_tls: bool = False,
+        outlets: Outlets | None = None,
         stop_point: StopPoint = lambda _name: None,
     ) -> None:
-        self.session = session
+        self.session, self._ledger, self._metrics = session, ledger, metrics
+        keyring = keyring or Keyring()
         self._finisher = Finisher(
             ledger=ledger,
             timetable=timetable,
@@ -157,8 +162,8 @@ class Engine:
             stop_point=stop_point,
             budget=RetryBudget(bounds.retry_percent_max),
         )
-        self.unsealer = Unsealer(ledger=ledger, clock=clock, keyring=keyring or Keyring())
-        self._signer = Signer(ledger=ledger, clock=clock, keyring=keyring or Keyring())
+        self.unsealer = Unsealer(ledger=ledger, clock=clock, keyring=keyring)
+        self._signer = Signer(ledger=ledger, clock=clock, keyring=keyring)
         self.executor = Executor(
             load=self._load_definition,
             send=send,
@@ -174,8 +179,20 @@ class Engine:
             allow_insecure_tls=allow_insecure_tls,
         )
         self.heartbeat = Heartbeat(ledger=ledger, timetable=timetable, clock=clock, metrics=metrics)
-        self.sweep = Sweep(
+        self.notifier = Notifier(
             ledger=ledger,
+            timetable=timetable,
+            clock=clock,
+            metrics=metrics,
+            keyring=keyring,
+            outlets=outlets or Outlets({}, Ways(send, clock.now)),
+        )
+        self._make_loops(timetable, clock, bounds, stop_point)
+
+    def _make_loops(self, timetable: Timetable, clock: Clock, bounds: Bounds, stop_point: StopPoint) -> None:
+        metrics = self._metrics
+        self.sweep = Sweep(
+            ledger=self._ledger,
             timetable=timetable,
             clock=clock,
             session=self.session,
@@ -183,24 +200,24 @@ class Engine:
             metrics=metrics,
         )
         self.scheduler = Scheduler(
-            ledger=ledger,
+            ledger=self._ledger,
             timetable=timetable,
             clock=clock,
             session=self.session,
             executor=self.executor,
             heartbeat=self.heartbeat,
+            notifier=self.notifier,
             metrics=metrics,
             stop_point=stop_point,
             early_ms=bounds.early_ms,
             index_is_sound=lambda: self.sweep.index_is_sound,
         )
         self.retention = Retention(
-            ledger=ledger, clock=clock, days=bounds.history_days, runs_per_job=bounds.history_runs_per_job
+            ledger=self._ledger, clock=clock, days=bounds.history_days, runs_per_job=bounds.history_runs_per_job
         )
         self._claiming = Loop(
             "scheduler", self.scheduler.tick, clock=clock, metrics=metrics, pause=self.scheduler.pause
         )
-        self._ledger, self._metrics = ledger, metrics
         self._keeping = self._keeping_loops(clock)
         self._running = False
 
@@ -209,6 +226,7 @@ class Engine:
         parts: dict[str, Part] = {
             "sweep": self.sweep,
             "heartbeat": self.heartbeat,
+            "notifier": self.notifier,
             "session": self.session,
             "retention": self.retention,
         }
@@ -257,6 +275,7 @@ class Engine:
         await self._signer.close()
         for loop in self._keeping:
             await loop.stop()
+        await self.notifier.stop()
         with contextlib.suppress(Exception):
             await self.unsealer.save_use()
         with contextlib.suppress(Exception):

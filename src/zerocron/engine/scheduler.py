@@ -9,7 +9,7 @@ aside for a moment and the rest of its batch goes on.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 from sqlalchemy import Connection
@@ -20,9 +20,11 @@ from zerocron.core.model import Instant, RunStatus
 from zerocron.core.monitor import JUDGED_AFTER_MS
 from zerocron.engine.executor import Executor
 from zerocron.engine.heartbeat import Heartbeat, is_monitor
+from zerocron.engine.notifier import Notifier, is_alert
 from zerocron.engine.sessions import Session
 from zerocron.engine.starting import SessionEnded, StartedBatch, StopPoint, start_batch
 from zerocron.metrics import Metrics
+from zerocron.storage.ledger import alerts as alert_rows
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger import runs as run_rows
@@ -31,6 +33,7 @@ from zerocron.storage.timetable.contract import (
     CLAIM_LIMIT_MAX,
     Claim,
     Timetable,
+    alert_member,
     job_member,
     monitor_member,
     run_member,
@@ -77,6 +80,7 @@ class Scheduler:
         session: Session,
         executor: Executor,
         heartbeat: Heartbeat,
+        notifier: Notifier,
         metrics: Metrics,
         stop_point: StopPoint,
         early_ms: int = 0,
@@ -88,6 +92,7 @@ class Scheduler:
         self._session = session
         self._executor = executor
         self._heartbeat = heartbeat
+        self._notifier = notifier
         self._metrics = metrics
         self._stop_point = stop_point
         self._early_ms = early_ms
@@ -111,8 +116,13 @@ class Scheduler:
         claim = await self._claim(limit, full_teams)
         if claim.members:
             self._stop_point("claimed")
-            started = await self._look([member for member in claim.members if is_monitor(member)])
-            started += await self._start([member for member in claim.members if not is_monitor(member)])
+            monitors = [member for member in claim.members if is_monitor(member)]
+            alerts = [member for member in claim.members if is_alert(member)]
+            started = await self._look(self._heartbeat.look, monitors)
+            started += await self._look(self._notifier.take, alerts)
+            started += await self._start(
+                [member for member in claim.members if not (is_monitor(member) or is_alert(member))]
+            )
             if self._works_from_the_ledger and not started:
                 return DIRECT_SECONDS
             return 0 if len(claim.members) >= FULL_BATCH else COMPANY_SECONDS
@@ -171,10 +181,12 @@ class Scheduler:
             monitors = monitor_rows.overdue(
                 connection, before=now - JUDGED_AFTER_MS, limit=DIRECT_CANDIDATES, without=full_teams
             )
+            alerts = alert_rows.overdue(connection, before=now + 1, limit=DIRECT_CANDIDATES, without=full_teams)
             return (
                 {job_member(due.team_id, due.id): due.at for due in jobs}
                 | {run_member(due.team_id, due.id): due.at for due in runs}
                 | {monitor_member(due.team_id, due.id): due.at for due in monitors}
+                | {alert_member(due.team_id, due.id): due.at for due in alerts}
             )
 
         found = await self._ledger.read(due)
@@ -185,12 +197,12 @@ class Scheduler:
         _, until = self._set_aside.get(member, (0, 0))
         return until <= now
 
-    async def _look(self, members: Sequence[str]) -> int:
-        """Judge monitors in one transaction, or one by one if that fails; how many flipped."""
+    async def _look(self, together: Callable[[Sequence[str]], Awaitable[int]], members: Sequence[str]) -> int:
+        """Judge monitors or take alerts in one transaction, or one by one if that fails; what `together` counts."""
         if not members:
             return 0
         try:
-            return await self._heartbeat.look(members)
+            return await together(members)
         except Unavailable:
             self._metrics.ledger_unavailable.inc()
             await self._timetable.put(dict.fromkeys(members, self._clock.now()))
@@ -200,7 +212,7 @@ class Scheduler:
                 await self._put_aside(members[0])
                 return 0
             log.exception("batch_look_failed", members=len(members))
-            return sum([await self._look([member]) for member in members])
+            return sum([await self._look(together, [member]) for member in members])
 
     async def _start(self, members: Sequence[str]) -> int:
         """Start them in one transaction, or one by one if that fails; how many runs were started or slots skipped."""

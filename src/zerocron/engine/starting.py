@@ -36,6 +36,7 @@ from zerocron.engine.attempt import Started
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger import sessions as session_rows
+from zerocron.storage.ledger.telling import JobTelling
 from zerocron.storage.timetable.contract import job_member, run_member, split_member
 
 BUSY_MS = 50
@@ -168,6 +169,7 @@ class _Batch:
         self._changed: dict[str, EngineJob] = {}
         self._new: list[Run] = []
         self._moved: list[tuple[Run, run_rows.Seen]] = []
+        self._telling = JobTelling(connection, now)
         self._runs = self._load_runs(wanted_runs)
 
     def _load_runs(self, wanted: list[str]) -> dict[str, Run]:
@@ -306,6 +308,7 @@ class _Batch:
             run_rows.insert(self._connection, self._new)
         if self._moved and run_rows.move(self._connection, self._moved) != len(self._moved):
             raise LostRace("a run changed while it was being started")
+        self.result.put |= self._telling.write()
 
     def _occupancy(self, job: EngineJob) -> Occupancy:
         state = job.state
@@ -375,6 +378,7 @@ class _Batch:
         state.failed += 1
         state.consecutive_failures += 1
         state.last_run = LastRun(run.id, run.status, run.scheduled_for, self._now)
+        self._telling.ended(job, run, None)
         if state.active_run_id == run.id:
             state.active_run_id = state.active_since = None
 
@@ -392,7 +396,9 @@ class _Batch:
             state.active_run_id = state.active_since = None
 
     def _skip_slots(self, job: EngineJob, skip: Skip) -> None:
-        self._new.append(skipped_run(job, skip.first, skip.last, skip.count, skip.reason, self._now))
+        skipped = skipped_run(job, skip.first, skip.last, skip.count, skip.reason, self._now)
+        self._new.append(skipped)
+        self._telling.skipped(job, skipped)
         job.state.skipped += skip.count
         self.result.skipped += skip.count
 

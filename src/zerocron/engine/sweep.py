@@ -20,11 +20,12 @@ from zerocron.core.monitor import JUDGED_AFTER_MS
 from zerocron.engine.executor import Executor
 from zerocron.engine.sessions import Session
 from zerocron.metrics import Metrics
+from zerocron.storage.ledger import alerts as alert_rows
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger.database import Ledger
-from zerocron.storage.timetable.contract import Timetable, job_member, monitor_member, run_member
+from zerocron.storage.timetable.contract import Timetable, alert_member, job_member, monitor_member, run_member
 from zerocron.storage.timetable.horizon import HORIZON_MS
 
 log = structlog.get_logger(__name__)
@@ -154,6 +155,7 @@ class Sweep:
             await self._timetable.restore(_job_members(page), now=now)
             after = (page[-1].at, page[-1].id)
         await self._load_monitors((start, ""), until, now)
+        await self._load_alerts((start, ""), until, now)
         runs = await self._ledger.read(lambda connection: run_rows.due(connection, until=until, limit=OVERDUE_MAX))
         await self._timetable.restore(_run_members(runs), now=now)
         self._loaded_at, self._loaded_until = now, until
@@ -166,6 +168,15 @@ class Sweep:
                 return
             members = {monitor_member(one.team_id, one.id): one.at + JUDGED_AFTER_MS for one in page}
             await self._timetable.restore(members, now=now)
+            after = (page[-1].at, page[-1].id)
+
+    async def _load_alerts(self, after: tuple[Instant, str], until: Instant, now: Instant) -> None:
+        """The alerts that are to be sent, or tried again."""
+        while True:
+            page = await self._ledger.read(partial(alert_rows.due_page, after=after, until=until, limit=PAGE))
+            if not page:
+                return
+            await self._timetable.restore({alert_member(one.team_id, one.id): one.at for one in page}, now=now)
             after = (page[-1].at, page[-1].id)
 
     async def _load_page(self, after: tuple[Instant, str], until: Instant) -> list[Due]:

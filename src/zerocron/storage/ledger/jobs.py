@@ -101,6 +101,8 @@ _POLICY: tuple[Column[Any], ...] = (
     jobs.c.catchup_window_seconds,
     jobs.c.on_lost,
     jobs.c.disable_after,
+    jobs.c.notify,
+    jobs.c.alert_state,
 )
 STARTED_BODY_CHARACTERS_MAX = 16_384
 LISTED_BODY_CHARACTERS_MAX = 8_192
@@ -384,9 +386,10 @@ def _state_values(state: JobState) -> list[Any]:
 
 
 def _engine_job(row: Sequence[Any]) -> EngineJob:
-    job_id, team_id, version, status, overlap, catchup, window, on_lost, disable_after, *rest = row
+    job_id, team_id, version, status, overlap, catchup, window, on_lost, disable_after, notify, told, *rest = row
     state = _state(rest[:_N_STATE])
     job = EngineJob(job_id, team_id, version, status, overlap, catchup, window, on_lost, disable_after, state)
+    job.notify, job.alert_state = notify, told
     if len(rest) > _N_STATE:
         *schedule_and_definition, has_body = rest[_N_STATE:]
         job.schedule = Schedule(*schedule_and_definition[:_N_SCHEDULE])

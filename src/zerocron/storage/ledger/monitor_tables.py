@@ -46,6 +46,8 @@ monitors = Table(
     Column("post_only", Integer, nullable=False),
     Column("resume_on_ping", Integer, nullable=False),
     Column("notify", Text, nullable=False),
+    Column("alert_state", Text, nullable=False, server_default=text("''")),
+    _instant("alert_at", nullable=True),
     Column("tags", Text, nullable=False),
     Column("warnings", Text, nullable=False),
     Column("token_hash", String(64), nullable=False),
@@ -76,6 +78,7 @@ monitors = Table(
 Index("ix_monitors_token_hash", monitors.c.token_hash, unique=True)
 Index("ix_monitors_token_changed_at", monitors.c.token_changed_at)
 Index("ix_monitors_deadline_at", monitors.c.deadline_at, monitors.c.id, **_where("deadline_at IS NOT NULL"))
+Index("ix_monitors_alert_at", monitors.c.alert_at, monitors.c.id, **_where("alert_at IS NOT NULL"))
 Index("ix_monitors_team_id_created_at", monitors.c.team_id, monitors.c.created_at, monitors.c.id)
 
 # `number` counts the pings of a monitor from 1. `body` is text, whatever was sent; `body_bytes` is how much was sent.

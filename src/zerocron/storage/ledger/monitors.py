@@ -204,6 +204,7 @@ def delete(connection: Connection, team_id: str, monitor_id: str, now: Instant) 
         .values(
             status=MonitorStatus.DELETED,
             deadline_at=None,
+            alert_at=None,
             token_sealed="",
             token_changed_at=now,
             updated_at=now,

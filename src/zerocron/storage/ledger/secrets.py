@@ -103,6 +103,13 @@ def hold_data_keys(connection: Connection, team_id: str) -> list[DataKeyRow]:
     return [DataKeyRow(*row) for row in fetch(connection, query, {})]
 
 
+def data_keys_of(connection: Connection, key_ids: Iterable[str]) -> dict[str, DataKeyRow]:
+    """Data keys by their ids."""
+    wanted = list(key_ids)
+    query = select(*DATA_KEY).where(data_keys.c.id.in_(wanted))
+    return {row[0]: DataKeyRow(*row) for row in fetch(connection, query, {})} if wanted else {}
+
+
 def remove_data_keys(connection: Connection, key_ids: Iterable[str]) -> None:
     """For keys that seal nothing any more."""
     connection.execute(data_keys.delete().where(data_keys.c.id.in_(list(key_ids))))

@@ -98,6 +98,7 @@ jobs = Table(
     Column("on_lost", String(16), nullable=False),
     Column("disable_after", Integer, nullable=False, server_default=text("0")),
     Column("notify", Text, nullable=False),
+    Column("alert_state", Text, nullable=False, server_default=text("''")),
     Column("tags", Text, nullable=False),
     Column("warnings", Text, nullable=False),
     _instant("next_run_at", nullable=True),
@@ -304,4 +305,5 @@ facts = Table(
     PrimaryKeyConstraint("name"),
 )
 
-from zerocron.storage.ledger import monitor_tables as _monitor_tables  # noqa: E402, F401 - they belong to the metadata
+from zerocron.storage.ledger import alert_tables as _alert_tables  # noqa: E402, F401 - they belong to the metadata
+from zerocron.storage.ledger import monitor_tables as _monitor_tables  # noqa: E402, F401

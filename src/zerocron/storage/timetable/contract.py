@@ -34,8 +34,8 @@ class Claim:
 
 
 class Timetable(Protocol):
-    """Members (`j:<team>:<job>`, `r:<team>:<run>`, `m:<team>:<monitor>`) and the instants at which they are due. All
-    calls may run concurrently."""
+    """Members (`j:<team>:<job>`, `r:<team>:<run>`, `m:<team>:<monitor>`, `a:<team>:<alert>`) and the instants at which
+    they are due. All calls may run concurrently."""
 
     @property
     def earlier(self) -> asyncio.Event:
@@ -113,11 +113,15 @@ def monitor_member(team_id: str, monitor_id: str) -> str:
     return f"m:{team_id}:{monitor_id}"
 
 
+def alert_member(team_id: str, alert_id: str) -> str:
+    return f"a:{team_id}:{alert_id}"
+
+
 def split_member(member: str) -> Member | None:
     """The parts of a member; None when it is none of ours."""
     kind, _, rest = member.partition(":")
     lane, colon, identity = rest.partition(":")
-    if kind not in ("j", "r", "m") or not colon or not lane or not identity:
+    if kind not in ("j", "r", "m", "a") or not colon or not lane or not identity:
         return None
     return Member(kind, lane, identity)
 
