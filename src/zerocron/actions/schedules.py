@@ -19,7 +19,9 @@ def read(
     """What the text means, read in `language` or else in whichever understands it. Raises Invalid."""
 
     def reading(preferred: Code | None) -> Understood:
-        return understand(text, timezone=timezone, now=now, language=preferred, dst=dst, day_match=day_match)
+        return understand(
+            text, timezone=timezone, now=now, language=preferred, wording=language, dst=dst, day_match=day_match
+        )
 
     try:
         return reading(language)

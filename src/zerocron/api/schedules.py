@@ -94,7 +94,7 @@ async def preview_schedule(given: PreviewIn, _who: Who, services: Use) -> Previe
         warnings=list(understood.warnings),
         clock_changes=[
             ClockChangeOut(at=instant(change.at), kind=change.kind, effect=change.effect)
-            for change in clock_changes(schedule, after=after)
+            for change in clock_changes(schedule, after=after, language=language)
         ],
     )
 

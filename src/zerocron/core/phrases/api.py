@@ -67,8 +67,13 @@ class _Attempt:
     corrections: tuple[tuple[str, str], ...] = ()
 
 
-def read(text: str, *, language: str | None = None, timezone: str = "UTC", now: int) -> Reading:
-    """The schedule that the text means, or NotUnderstood; `now` is what "tomorrow" and "in 20 minutes" count from."""
+def read(
+    text: str, *, language: str | None = None, wording: str | None = None, timezone: str = "UTC", now: int
+) -> Reading:
+    """The schedule that the text means, or NotUnderstood; `now` is what "tomorrow" and "in 20 minutes" count from.
+
+    The notes are in `wording`, or else in the language of the phrase.
+    """
     tables = _tables(language)
     timezone = _known_zone(timezone, tables[0])
     if fields.looks_like_cron(text[:200]):
@@ -87,7 +92,7 @@ def read(text: str, *, language: str | None = None, timezone: str = "UTC", now: 
         raise _not_understood(chosen[0].language, Refused("two_languages", ideas=[one.what for one in plans]))
     if not plans:
         raise _all_refused([attempt for attempt in chosen if attempt.refused])
-    return _reading(chosen[0], plans[0])
+    return _reading(chosen[0], plans[0], LANGUAGES.get(wording or "", chosen[0].language))
 
 
 def describe_cron(cron: str, language: str, *, day_match: DayMatch = "either") -> str | None:
@@ -236,16 +241,16 @@ def _lost(tokens: list[Token], at: int, pieces: list[Any], timezone: str, now: i
     return Refused("unknown_word", tokens[at].typed[:30], ideas)
 
 
-def _reading(attempt: _Attempt, plan: Plan) -> Reading:
-    table, what = attempt.language, plan.what
+def _reading(attempt: _Attempt, plan: Plan, wording: Language) -> Reading:
+    what = plan.what
     return Reading(
-        language=table.code,
+        language=attempt.language.code,
         cron=fields.write(what) if isinstance(what, Fields) else None,
         every_ms=what.ms if isinstance(what, Interval) else None,
         at=what.ms if isinstance(what, Instant) else None,
         timezone=plan.zone,
         corrections=attempt.corrections,
-        notes=tuple(_note(table, key, detail) for key, detail in plan.notes),
+        notes=tuple(_note(wording, key, detail) for key, detail in plan.notes),
     )
 
 
