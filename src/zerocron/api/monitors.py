@@ -265,6 +265,7 @@ def _day_out(day: Day) -> DayOut:
 
 def _spec(given: MonitorIn) -> MonitorSpec:
     fields = {name: getattr(given, name) for name in MonitorIn.model_fields if name not in ("notify", "tags")}
+    fields["timezone"] = given.timezone if "timezone" in given.model_fields_set else None
     return MonitorSpec(**fields, tags=tuple(dict.fromkeys(given.tags)))
 
 

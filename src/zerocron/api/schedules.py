@@ -71,7 +71,7 @@ async def preview_schedule(given: PreviewIn, _who: Who, services: Use) -> Previe
     after = _after(given.after, services.clock.now())
     understood = read(
         given.schedule,
-        timezone=given.timezone,
+        timezone=given.timezone if "timezone" in given.model_fields_set else None,
         now=after,
         language=given.language,
         dst=given.dst,

@@ -29,7 +29,9 @@ def preview(
             metavar="SCHEDULE", help="In words or as cron; in quotes, as it has blanks.", show_default=False
         ),
     ],
-    timezone: Annotated[str, typer.Option("--timezone", "--tz", metavar="ZONE", help="Such as Europe/Paris.")] = "UTC",
+    timezone: Annotated[
+        str | None, typer.Option("--timezone", "--tz", metavar="ZONE", help="Such as Europe/Paris.", show_default="UTC")
+    ] = None,
     count: Annotated[int, typer.Option("--count", "-n", metavar="N", min=1, max=COUNT_MAX, help="So many times.")] = 10,
     language: o.Language = None,
     dst: o.Dst = None,

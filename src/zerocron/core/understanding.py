@@ -46,6 +46,7 @@ class _Asked:
     """Everything but the text."""
 
     timezone: str
+    is_timezone_given: bool
     now: int
     anchor: int | None
     language: str | None
@@ -61,7 +62,7 @@ class _Asked:
 def understand(
     text: str,
     *,
-    timezone: str = DEFAULT_TIMEZONE,
+    timezone: str | None = None,
     now: int,
     anchor: int | None = None,
     language: str | None = None,
@@ -72,17 +73,18 @@ def understand(
     """The schedule that a text means. Invalid names the field, `schedule` or `timezone`, and what to give instead.
 
     `now` is what "tomorrow" and "in 20 minutes" count from; an interval is anchored at `anchor`, or at `now` without
-    one. A zone named in the text sets the zone, unless `timezone` is another one than UTC and not the same: that is
-    refused. Each suggestion of a refusal can be understood in the place of the field it is for.
+    one. The zone is `timezone`, else the one that the text names, else UTC; a text that names another one than
+    `timezone` is refused. Each suggestion of a refusal can be understood in the place of the field it is for.
 
     What is said about it, warnings and refusals, is in `wording`: without one, in the `language` that the text is read
     in, and that is whichever understands it where none is given (English, for an expression).
     """
-    asked = _Asked(timezone, now, anchor, language, wording, dst, day_match)
+    zone = DEFAULT_TIMEZONE if timezone is None else timezone
+    asked = _Asked(zone, timezone is not None, now, anchor, language, wording, dst, day_match)
     try:
         if len(text) > LONGEST_TEXT:
             raise refusal("too_long", f"{LONGEST_TEXT:,}", f"{len(text):,}")
-        check_timezone(timezone)
+        check_timezone(asked.timezone)
         return _read(text, asked)
     except Invalid as refused:
         (fault,) = refused.fields
@@ -241,7 +243,7 @@ def _schedule(reading: Reading, zone: str, asked: _Asked) -> Parsed:
 
 def _zone(named: str, asked: _Asked) -> str:
     """The zone of a schedule whose text names one."""
-    if asked.timezone == DEFAULT_TIMEZONE:
+    if not asked.is_timezone_given:
         return named
     if same_clocks(named, asked.timezone):
         return asked.timezone
