@@ -184,7 +184,7 @@ WORDS: Final = (
             "morning": "every day at 8 {} => 0 8 * * *",
             "afternoon": "every day at 3 {} => 0 15 * * *",
             "evening": "every day at 8 {} => 0 20 * * *",
-            "night": "every day at 2 {} => 0 2 * * *",
+            "night": "every day at 11 {} => 0 23 * * *",
         },
     ),
     Words(
@@ -199,7 +199,7 @@ WORDS: Final = (
             "morning": "every {} at 7 => 0 7 * * *",
             "afternoon": "every {} at 3 => 0 15 * * *",
             "evening": "every {} at 8 => 0 20 * * *",
-            "night": "every {} at 2am => 0 2 * * *",
+            "night": "every {} at 11 => 0 23 * * *",
         },
     ),
     Words(

@@ -158,7 +158,7 @@ WORDS: Final = (
             "morning": "tous les jours à 8h {} => 0 8 * * *",
             "afternoon": "tous les jours à 3h {} => 0 15 * * *",
             "evening": "tous les jours à 8h {} => 0 20 * * *",
-            "night": "tous les jours à 2h {} => 0 2 * * *",
+            "night": "tous les jours à 11h {} => 0 23 * * *",
         },
     ),
     Words(
@@ -173,7 +173,7 @@ WORDS: Final = (
             "morning": "chaque {} à 7h => 0 7 * * *",
             "afternoon": "chaque {} à 3h => 0 15 * * *",
             "evening": "chaque {} à 8h => 0 20 * * *",
-            "night": "chaque {} à 2h => 0 2 * * *",
+            "night": "chaque {} à 11h => 0 23 * * *",
         },
     ),
     Words(
