@@ -179,7 +179,7 @@ def _read_crontab(lines: tuple[Line, ...], asked: _Asked, *, is_one_line: bool) 
         raise Refusal(remark, suggestions=ideas) from None
     if line.rest:
         suggestion = replace(line, zone=_zone_behind(line) or line.zone).alone
-        raise refusal("two_sentences", Remark(_what_it_is(line)), _advice(line), suggestions=(suggestion,))
+        raise refusal("two_sentences", _explained(line, understood, asked), _advice(line), suggestions=(suggestion,))
     if not is_one_line:
         raise refusal("settings", line.alone, suggestions=(line.alone,))
     return understood
@@ -207,6 +207,15 @@ def _what_it_is(line: Line) -> str:
     if line.rest.startswith("#"):
         return "comment"
     return "zone_apart" if _zone_behind(line) else "command"
+
+
+def _explained(line: Line, understood: Understood, asked: _Asked) -> Remark:
+    """What the line is; and when it is due, for somebody who pastes what another has written."""
+    what = _what_it_is(line)
+    if what != "command":
+        return Remark(what)
+    due = Remark("due", (describe(understood.schedule, asked.spoken(None)),))
+    return Remark("two_sentences", (Remark(what), due))
 
 
 def _advice(line: Line) -> Remark:
