@@ -6,19 +6,25 @@ croniter know neither years nor wrapping ranges, so the mix has none.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import sqlite3
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
+from sqlalchemy import Connection, update
 
-from bench.harness import now_ms, report
+from bench.harness import Seed, Site, alone, arrivals, in_ledger, now_ms, report, seed, server, target
 from zerocron.core.errors import Invalid
-from zerocron.core.schedule import Schedule, cron_parse, parse, reading
+from zerocron.core.schedule import Schedule, cron_parse, parse, reading, tzdata_version
 from zerocron.core.schedule.cron_parse import compile_cron
 from zerocron.core.understanding import describe, understand
+from zerocron.engine.zonedata import FACT
+from zerocron.storage.ledger import facts
+from zerocron.storage.ledger.tables import jobs as job_rows
 
 ZONES = ("UTC", "Europe/Paris", "America/New_York", "Asia/Tokyo", "Australia/Sydney")
 
@@ -34,6 +40,7 @@ PHRASES = (
     *("el primer día de cada mes a las 9:00", "every 15 minutes between 9am and 5pm on weekdays", "evry day at 9am"),
 )
 REFUSED = ("twice a day", "every day at 25:00", "hello", "0 5 * * 1 root /usr/bin/backup.sh", "0 9 * * monday")
+DAY_MS = 86_400_000
 SECONDS = 0.5  # each figure is taken over at least so long
 
 
@@ -62,6 +69,7 @@ def schedules() -> None:
         described_per_second=_rate(len(made), lambda: [describe(schedule, "fr") for schedule in made]),
     )
     restart()
+    new_zone_data()
 
 
 def restart(jobs: int = 100_000) -> None:
@@ -82,6 +90,43 @@ def restart(jobs: int = 100_000) -> None:
         if not all(slot is not None and slot > after for slot in found):
             raise AssertionError("a schedule of the mix has no next slot")
     report(bench="schedules_restart", jobs=jobs, **figures)
+
+
+def new_zone_data(jobs: int = 100_000) -> None:
+    """A start with other zone data than before, when one job is overdue: all others are computed again behind its back.
+
+    `old_first_request_after_ms` is the same start with the same zone data, where nothing is computed.
+    """
+    figures: dict[str, int] = {}
+    for name, known in (("old_", tzdata_version()), ("", "2000a")):
+        with target() as port, alone() as site:
+            overdue = now_ms() + 1_000
+            far = [Seed(overdue + DAY_MS + n, DAY_MS) for n in range(jobs - 1)]
+            seed(site, port, [Seed(overdue, DAY_MS), *far])
+            in_ledger(site, lambda connection, known=known: _make_cron(connection, known))  # type: ignore[misc]
+            time.sleep(max(0.0, (overdue - now_ms()) / 1000))
+            begun = now_ms()
+            with server(site):
+                while not (found := arrivals(port)):
+                    time.sleep(0.01)
+                figures[f"{name}first_request_after_ms"] = round(found[0][0] - begun)
+                while _zone_data_of(site) != tzdata_version():
+                    time.sleep(0.2)
+                figures[f"{name}all_computed_after_ms"] = now_ms() - begun
+    report(bench="new_zone_data", jobs=jobs, **figures)
+
+
+def _zone_data_of(site: Site) -> str:
+    """Read beside the server, which has the ledger to itself."""
+    with contextlib.closing(sqlite3.connect(f"file:{site.folder / 'zerocron.db'}?mode=ro", uri=True)) as beside:
+        return str(beside.execute("SELECT value FROM facts WHERE name = ?", (FACT,)).fetchone()[0])
+
+
+def _make_cron(connection: Connection, known: str) -> None:
+    connection.execute(
+        update(job_rows).values(schedule_kind="cron", schedule_cron="0 3 * * *", timezone="Europe/Paris")
+    )
+    facts.put(connection, FACT, known)
 
 
 def _parse_and_next(text: str, zone: str, after: int) -> int | None:

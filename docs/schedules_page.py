@@ -231,7 +231,7 @@ def _clocks() -> Iterator[str]:
     yield (
         "`timezone` is an IANA name such as Europe/Paris, UTC by default. A zone in the schedule (`at 9am Paris time`) "
         "sets it; two\ndifferent ones are refused, and so are abbreviations. The zone data is part of 0cron, so that "
-        "all machines agree; after an\nupgrade with new rules the next slots are computed again.\n"
+        "all machines agree; after an\nupgrade with new rules the next slots are computed again in the background.\n"
     )
     yield "When the clocks change, `dst` decides about fixed times of the day:\n"
     yield from _table(("`dst`", ""), ((f"`{name}`", means) for name, means in POLICIES.items()))

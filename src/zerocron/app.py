@@ -50,10 +50,10 @@ from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.schedule import tzdata_version
 from zerocron.core.sealing import Keyring, new_master_key, read_master_keys
 from zerocron.demo import SAMPLES, DemoTarget, make_monitor, make_samples
-from zerocron.engine import zonedata
 from zerocron.engine.run import Bounds, Engine, Loop
 from zerocron.engine.sessions import RENEW_SECONDS, OnTime, Session
 from zerocron.engine.starting import StopPoint
+from zerocron.engine.zonedata import ZoneData
 from zerocron.metrics import Metrics
 from zerocron.outbound import Outbound
 from zerocron.serving import HttpServer, listen, url_of
@@ -174,6 +174,10 @@ async def run_node(
             secret_use = Loop("secret-use", engine.unsealer.save_use, clock=clock, metrics=metrics)
             secret_use.start()
             stack.push_async_callback(secret_use.stop)
+            zone_data = ZoneData(ledger=ledger, timetable=ground.timetable, clock=clock, version=tzdata_version())
+            refreshing = Loop("zone-data", zone_data.tick, clock=clock, metrics=metrics)
+            refreshing.start()
+            stack.push_async_callback(refreshing.stop)
         yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings)
 
 
@@ -199,7 +203,6 @@ async def _lay_ground(settings: Settings, clock: Clock | None, stack: contextlib
     if settings.database_url and settings.role != "api":
         membership = await Membership.join(settings.database_url, clock=clock, alone=not settings.redis_url)
         stack.push_async_callback(membership.leave)
-    await zonedata.refresh(ledger, clock, tzdata_version())
     return Ground(ledger, await _open_timetable(settings, stack), clock, on_time, metrics, keyring)
 
 

@@ -23,6 +23,34 @@ async def test_a_zone_in_the_words_sets_the_zone(api: Client) -> None:
     assert (job["schedule_cron"], job["timezone"]) == ("0 9 * * *", "Europe/Paris")
 
 
+async def test_a_zone_in_the_words_and_another_that_was_chosen_are_refused(api: Client) -> None:
+    """UTC that nobody chose gives way; UTC that somebody chose does not."""
+    body = {"schedule": "every day at 9am Paris time", "timezone": "UTC"}
+    answer = await api("POST", "/v1/jobs", {"name": "nightly", "url": "https://example.com/", **body})
+    assert answer.problem(422, "timezone")
+    assert answer.json["suggestions"] == ["Europe/Paris"]
+    assert (await api("POST", "/v1/schedules/preview", body)).problem(422, "timezone")
+    job = await api.job(schedule="every day at 9am")
+    assert (await api("PATCH", f"/v1/jobs/{job['id']}", body)).problem(422, "timezone")
+    edited = (await api("PATCH", f"/v1/jobs/{job['id']}", {"schedule": body["schedule"]})).json
+    assert edited["timezone"] == "Europe/Paris"
+    assert (await api("PATCH", f"/v1/jobs/{job['id']}", {"timezone": "UTC"})).problem(422, "timezone")
+
+
+async def test_a_schedule_is_explained_in_the_language_of_its_words(api: Client) -> None:
+    body = {"schedule": "tous les jours à 2h30", "timezone": "Europe/Paris", "after": "2027-01-01T00:00:00Z"}
+    found = (await api("POST", "/v1/schedules/preview", body)).json
+    assert found["clock_changes"][0]["effect"].startswith("Les horloges avancent de 02:00 à 03:00 : 02:30 n'existe pas")
+    found = (await api("POST", "/v1/schedules/preview", {"schedule": "0 9 13 * FRI", "language": "es"})).json
+    assert found["warnings"][0].startswith("El día del mes y el día de la semana están restringidos")
+
+
+async def test_a_monitor_is_described_as_a_job_is(api: Client) -> None:
+    monitor = {"name": "backup", "schedule": "every weekday at 9am", "timezone": "Europe/Paris", "language": "fr"}
+    made = (await api("POST", "/v1/monitors", monitor)).json
+    assert made["description"] == "du lundi au vendredi à 9h (Europe/Paris)"
+
+
 async def test_what_was_assumed_is_a_warning(api: Client) -> None:
     job = await api.job(schedule="evry weekday at 9am")
 

@@ -20,6 +20,7 @@ def test_create_shows_how_to_report(home: Cli) -> None:
 
     assert 'Created "shown".' in shown
     assert "every day at 02:00 (Europe/Paris)" in shown
+    assert len(re.findall(r"  in \d+ (?:min|h|d)$", shown[shown.index("next slots") :], re.MULTILINE)) == 3
     assert "curl -fsS -m 10 --retry 5 -o /dev/null http://127.0.0.1:" in shown
     assert "exec http://127.0.0.1:" in shown
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.cli.support import Cli
 
 
@@ -41,3 +43,11 @@ def test_a_job_made_in_words_shows_them_and_their_meaning(home: Cli) -> None:
 
     assert "cada lunes a las 9" in made.out
     assert "cada lunes a las 9:00" in made.out
+
+
+def test_the_next_slots_of_a_job_follow_its_own_rules(home: Cli) -> None:
+    """Friday the 13th where both must match, which are months apart, and not each Friday and each 13th."""
+    made = ("jobs", "create", "--name", "unlucky", "--schedule", "0 9 13 * FRI", "--url", "https://example.com/")
+    shown = home.here(*made, "--day-match", "both").out
+    days = re.findall(r"(\d{4})-(\d\d)-13", shown)
+    assert len(days) == 3

@@ -16,6 +16,7 @@ from zerocron.cli.run_text import result
 from zerocron.cli.show import clean, shortened
 from zerocron.core.errors import FieldError, Invalid, TooLarge
 from zerocron.core.instants import from_rfc3339
+from zerocron.core.understanding import DEFAULT_TIMEZONE
 
 NOW = from_rfc3339("2026-11-29T12:00:00Z")
 
@@ -125,7 +126,7 @@ def test_every_field_of_a_job_has_an_option(cli: Cli) -> None:
 def test_the_defaults_that_help_tells_are_those_of_the_api() -> None:
     spec = JobSpec(name="", schedule="", url="")
     told: tuple[tuple[Any, str], ...] = (
-        (options.Timezone, spec.timezone),
+        (options.Timezone, spec.timezone or DEFAULT_TIMEZONE),
         (options.Method, spec.method),
         (options.Timeout, f"{spec.timeout_seconds}"),
         (options.Catchup, spec.catchup),

@@ -18,7 +18,6 @@ from zerocron.core.errors import Conflict
 from zerocron.core.exchange import Outcome, Request
 from zerocron.core.model import DEFAULT_TEAM_ID, Catchup, Job, Overlap, RetryPolicy
 from zerocron.demo import SAMPLES, make_samples
-from zerocron.engine import zonedata
 
 pytestmark = pytest.mark.usefixtures("early_ms")
 
@@ -240,17 +239,6 @@ async def test_editing_other_jobs_does_not_move_an_interval(tmp_path: Path) -> N
         assert (await house.job(job)).state.next_run_at == NOON + 3 * DAY
         await house.jobs.edit(TEAM, job.id, changed(name="another name"))
         assert (await house.job(job)).state.next_run_at == NOON + 3 * DAY
-
-
-async def test_changed_zone_data_moves_stored_slots_before_anything_starts(tmp_path: Path) -> None:
-    async with House(tmp_path) as house:
-        job = await house.create("0 9 * * *", timezone="Africa/Casablanca")
-        await zonedata.refresh(house.ledger, house.clock, "of old days")
-        await house.crash()
-        wrong = NOON + 2 * HOUR
-        await house.sql("UPDATE jobs SET next_run_at = :wrong", wrong=wrong)
-        assert await zonedata.refresh(house.ledger, house.clock, "of today") == 1
-        assert (await house.job(job)).state.next_run_at == job.state.next_run_at != wrong
 
 
 # triggers

@@ -595,15 +595,29 @@ async def test_ids_of_all_jobs_are_paged_deleted_ones_too(ledger: Ledger) -> Non
     assert [*first, *rest] == sorted(job.id for job in made)
 
 
-async def test_cron_jobs_that_zone_data_may_move_are_those_with_a_slot_to_come(ledger: Ledger) -> None:
-    future = [a_job(next_run_at=NOON + 1) for _ in range(3)]
+async def test_cursors_of_cron_jobs_are_paged_soonest_first(ledger: Ledger) -> None:
+    soon, later, last = a_job(next_run_at=NOON + 1), a_job(next_run_at=NOON + 2), a_job(next_run_at=NOON + 3)
     interval = a_job(next_run_at=NOON + 1, schedule=Schedule("interval", None, HOUR, NOON, "UTC"))
-    await keep(ledger, *future, interval, a_job(next_run_at=NOON), a_job(status="paused", next_run_at=None))
-    first = await ledger.read(lambda connection: jobs.cron_jobs_due_after(connection, after_id="", now=NOON, limit=2))
-    rest = await ledger.read(
-        lambda connection: jobs.cron_jobs_due_after(connection, after_id=first[-1].id, now=NOON, limit=2)
-    )
-    assert [*first, *rest] == future
+    await keep(ledger, last, later, soon, interval, a_job(next_run_at=NOON), a_job(status="paused", next_run_at=None))
+    first = await ledger.read(lambda connection: jobs.cron_cursors(connection, after=(NOON + 1, ""), limit=2))
+    after = first[-1].next_run_at, first[-1].job_id
+    rest = await ledger.read(lambda connection: jobs.cron_cursors(connection, after=after, limit=2))
+    assert [found.job_id for found in (*first, *rest)] == [soon.id, later.id, last.id]
+    assert first[0] == jobs.Cursor(soon.team_id, soon.id, 1, NOON + 1, soon.schedule)
+
+
+async def test_a_cursor_moves_only_from_where_it_was_seen(ledger: Ledger) -> None:
+    moved, edited, fired = a_job(next_run_at=NOON + 1), a_job(next_run_at=NOON + 1), a_job(next_run_at=NOON + 2)
+    await keep(ledger, moved, edited, fired)
+    moves = [
+        jobs.CursorMove(moved.team_id, moved.id, 1, NOON + 1, NOON + 9),
+        jobs.CursorMove(edited.team_id, edited.id, 7, NOON + 1, NOON + 9),
+        jobs.CursorMove(fired.team_id, fired.id, 1, NOON + 1, NOON + 9),
+    ]
+    assert await ledger.write(lambda connection: jobs.move_cursors(connection, moves)) == {moved.id}
+    found = await ledger.write(lambda connection: jobs.lock(connection, [moved.id, edited.id, fired.id]))
+    due = {job_id: job.state.next_run_at for job_id, job in found.items()}
+    assert due == {moved.id: NOON + 9, edited.id: NOON + 1, fired.id: NOON + 2}
 
 
 # runs

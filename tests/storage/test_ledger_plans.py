@@ -45,6 +45,10 @@ STATEMENTS: dict[str, Hot] = {
     "jobs.definitions": lambda connection: jobs.definitions(connection, [(JOB.id, 1), (an_id(), 2)]),
     "jobs.overdue": lambda connection: jobs.overdue(connection, before=NOON, limit=10_000),
     "jobs.due_page": lambda connection: jobs.due_page(connection, after=(NOON, JOB.id), until=NOON * 2, limit=9),
+    "jobs.cron_cursors": lambda connection: jobs.cron_cursors(connection, after=(NOON, JOB.id), limit=100),
+    "jobs.move_cursors": lambda connection: jobs.move_cursors(
+        connection, [jobs.CursorMove(JOB.team_id, JOB.id, 1, NOON, NOON + 1)]
+    ),
     "jobs.ids_page": lambda connection: jobs.ids_page(connection, JOB.id, 100),
     "jobs.page": lambda connection: jobs.page(
         connection, DEFAULT_TEAM_ID, status="active", tag="t", text="x", before=(NOON, JOB.id), limit=50

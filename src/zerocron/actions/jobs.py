@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from zerocron.actions.channels import check_named
 from zerocron.actions.idempotency import Once, make, still_there
-from zerocron.actions.schedules import read, spoken
+from zerocron.actions.schedules import given_timezone, read, spoken
 from zerocron.clock import Clock
 from zerocron.core import placeholders
 from zerocron.core.alerting import JOB_DEFAULT, Notify, checked, read_notify, write_notify
@@ -50,7 +50,7 @@ from zerocron.core.retry import strategy_warning
 from zerocron.core.schedule import DayMatch, DstPolicy
 from zerocron.core.secret import SECRETS_A_REQUEST_MAX
 from zerocron.core.success import check_path, check_pattern, check_status_pattern
-from zerocron.core.understanding import Understood
+from zerocron.core.understanding import DEFAULT_TIMEZONE, Understood
 from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
@@ -76,7 +76,8 @@ class JobSpec:
     name: str
     schedule: str
     url: str
-    timezone: str = "UTC"
+    timezone: str | None = None
+    """None: not given, so that a zone named in the schedule sets it; else UTC."""
     method: str = "GET"
     headers: Mapping[str, str] = field(default_factory=dict)
     body: str | None = None
@@ -106,7 +107,7 @@ class JobSpec:
             name=job.name,
             schedule=job.schedule_text,
             url=definition.url,
-            timezone=job.schedule.timezone,
+            timezone=given_timezone(job.schedule),
             method=definition.method,
             headers=dict(definition.headers),
             body=definition.body,
@@ -549,7 +550,7 @@ def _understand(spec: JobSpec, now: Instant) -> Understood:
 
 def _schedule_of(spec: JobSpec) -> tuple[str, ...]:
     """What decides when a job runs: as long as it is the same, an edit leaves the cursor alone."""
-    return spec.schedule, spec.timezone, spec.dst, spec.day_match
+    return spec.schedule, spec.timezone or DEFAULT_TIMEZONE, spec.dst, spec.day_match
 
 
 def _definition(spec: JobSpec) -> Definition:

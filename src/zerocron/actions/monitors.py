@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from zerocron.actions.channels import check_named
 from zerocron.actions.idempotency import Once, make, still_there
 from zerocron.actions.ping_tokens import TokenDirectory
-from zerocron.actions.schedules import spoken
+from zerocron.actions.schedules import given_timezone, read, spoken
 from zerocron.clock import Clock
 from zerocron.core.alerting import MONITOR_DEFAULT, Notify, checked, read_notify, write_notify
 from zerocron.core.errors import Conflict, Invalid, NotFound
@@ -45,7 +45,7 @@ from zerocron.core.monitor_schedule import understand_expected
 from zerocron.core.phrases import Code as Language
 from zerocron.core.recent import Recent
 from zerocron.core.schedule import DayMatch, DstPolicy, Schedule
-from zerocron.core.understanding import Understood
+from zerocron.core.understanding import DEFAULT_TIMEZONE, Understood
 from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.ledger.monitors import FlipRow, PingRow, Watched
@@ -67,7 +67,8 @@ class MonitorSpec:
 
     name: str
     schedule: str
-    timezone: str = "UTC"
+    timezone: str | None = None
+    """None: not given, so that a zone named in the schedule sets it; else UTC."""
     grace_period_seconds: int = GRACE_SECONDS
     max_duration_seconds: int | None = None
     min_duration_seconds: int | None = None
@@ -87,7 +88,7 @@ class MonitorSpec:
         return cls(
             name=monitor.name,
             schedule=monitor.schedule_text,
-            timezone=expectation.schedule.timezone,
+            timezone=given_timezone(expectation.schedule),
             grace_period_seconds=expectation.grace_ms // 1000,
             max_duration_seconds=_seconds(expectation.max_run_ms),
             min_duration_seconds=_seconds(expectation.min_run_ms),
@@ -429,18 +430,19 @@ def _rebuilt(monitor: Monitor, spec: MonitorSpec, before: MonitorSpec, now: Inst
 
 
 def _schedule_of(spec: MonitorSpec) -> tuple[str, str, str, str]:
-    return spec.schedule, spec.timezone, spec.dst, spec.day_match
+    return spec.schedule, spec.timezone or DEFAULT_TIMEZONE, spec.dst, spec.day_match
 
 
 def _understand(spec: MonitorSpec, now: Instant) -> Understood:
     """Raises Invalid, also for a schedule that names nothing to come."""
-    understood = understand_expected(
+    understood = read(
         spec.schedule,
         timezone=spec.timezone,
         now=now,
         language=spec.language,
         dst=spec.dst,
         day_match=spec.day_match,
+        reader=understand_expected,
     )
     if understood.schedule.next_after(now) is None:
         raise Invalid("This schedule has no slot left.", field="schedule")

@@ -6,20 +6,34 @@ never guess more than `core.understanding` does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from zerocron.core.errors import Invalid
 from zerocron.core.model import Instant
 from zerocron.core.phrases import Code
-from zerocron.core.schedule import DayMatch, DstPolicy
-from zerocron.core.understanding import Understood, understand
+from zerocron.core.schedule import DayMatch, DstPolicy, Schedule
+from zerocron.core.understanding import DEFAULT_TIMEZONE, Understood, understand
 
 
 def read(
-    text: str, *, timezone: str, now: Instant, language: Code | None, dst: DstPolicy, day_match: DayMatch
+    text: str,
+    *,
+    timezone: str | None,
+    now: Instant,
+    language: Code | None,
+    dst: DstPolicy,
+    day_match: DayMatch,
+    reader: Callable[..., Understood] = understand,
 ) -> Understood:
-    """What the text means, read in `language` or else in whichever understands it. Raises Invalid."""
+    """What the text means, read in `language` or else in whichever understands it. Raises Invalid.
+
+    `reader` is `understand`, or its sister for what a monitor expects.
+    """
 
     def reading(preferred: Code | None) -> Understood:
-        return understand(text, timezone=timezone, now=now, language=preferred, dst=dst, day_match=day_match)
+        return reader(
+            text, timezone=timezone, now=now, language=preferred, wording=language, dst=dst, day_match=day_match
+        )
 
     try:
         return reading(language)
@@ -35,3 +49,8 @@ def read(
 def spoken(understood: Understood, language: Code | None) -> Code:
     """The language to answer in: the named one, else that of the phrase, else English."""
     return language or understood.language or "en"
+
+
+def given_timezone(schedule: Schedule) -> str | None:
+    """The zone that an edit starts from. UTC may be nobody's choice, so a new schedule may name another."""
+    return None if schedule.timezone == DEFAULT_TIMEZONE else schedule.timezone

@@ -60,7 +60,7 @@ Timezone = Annotated[
         min_length=1,
         max_length=64,
         description="The IANA time zone that the schedule is read in. One named in the schedule itself "
-        "(`at 9am Paris time`) sets it.",
+        "(`at 9am Paris time`) sets it; where both are given, they must be the same.",
         examples=["Europe/Paris"],
     ),
 ]

@@ -232,7 +232,7 @@ def _spec(given: JobIn) -> JobSpec:
         name=given.name,
         schedule=given.schedule,
         url=given.url,
-        timezone=given.timezone,
+        timezone=given.timezone if "timezone" in given.model_fields_set else None,
         method=given.method,
         headers=given.headers,
         body=_body(given.body),

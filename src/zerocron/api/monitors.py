@@ -284,6 +284,7 @@ def _day_out(day: Day) -> DayOut:
 
 def _spec(given: MonitorIn) -> MonitorSpec:
     fields = {name: getattr(given, name) for name in MonitorIn.model_fields if name not in ("notify", "tags")}
+    fields["timezone"] = given.timezone if "timezone" in given.model_fields_set else None
     return MonitorSpec(
         **fields,
         notify=changed_notify(MONITOR_DEFAULT, given.notify),

@@ -71,7 +71,7 @@ async def preview_schedule(given: PreviewIn, _who: Who, services: Use) -> Previe
     after = _after(given.after, services.clock.now())
     understood = read(
         given.schedule,
-        timezone=given.timezone,
+        timezone=given.timezone if "timezone" in given.model_fields_set else None,
         now=after,
         language=given.language,
         dst=given.dst,
@@ -94,7 +94,7 @@ async def preview_schedule(given: PreviewIn, _who: Who, services: Use) -> Previe
         warnings=list(understood.warnings),
         clock_changes=[
             ClockChangeOut(at=instant(change.at), kind=change.kind, effect=change.effect)
-            for change in clock_changes(schedule, after=after)
+            for change in clock_changes(schedule, after=after, language=language)
         ],
     )
 

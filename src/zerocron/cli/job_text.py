@@ -135,11 +135,19 @@ def _next_runs(client: Client, job: Json) -> list[int]:
     if job["next_run_at"] is None:
         return []
     first = job["next_run_at"]
-    following: list[str] = []
-    if job["schedule_kind"] != "once":
-        question = {"schedule": job["schedule_cron"] or job["schedule"], "timezone": job["timezone"], "after": first}
-        following = client.send("POST", "/v1/schedules/preview", {**question, "count": NEXT_SHOWN - 1})["next"]
-    return [times.instant(text) for text in (first, *following)]
+    following = [] if job["schedule_kind"] == "once" else slots_after(client, job, first, NEXT_SHOWN - 1)
+    return [times.instant(first), *following]
+
+
+def slots_after(client: Client, thing: Json, after: str, count: int) -> list[int]:
+    """The slots of a job's or a monitor's schedule behind an instant (RFC 3339)."""
+    question = {"schedule": thing["schedule_cron"] or thing["schedule"], "after": after, "count": count}
+    question |= {name: thing[name] for name in ("timezone", "dst", "day_match")}
+    return [times.instant(text) for text in client.send("POST", "/v1/schedules/preview", question)["next"]]
+
+
+def slot_lines(slots: list[int], now: int) -> str:
+    return "\n".join(f"{times.full(at)}  {times.relative(at, now)}" for at in slots) or "none"
 
 
 def _job_fields(job: Json, next_runs: list[int]) -> list[tuple[str, str | Text]]:
@@ -151,7 +159,7 @@ def _job_fields(job: Json, next_runs: list[int]) -> list[tuple[str, str | Text]]
             Text.assemble(word(job["status"]), f"  {clean(job['status_reason'])}" if job["status_reason"] else ""),
         ),
         ("schedule", lines([schedule_words(job), *_meaning(job)])),
-        ("next runs", "\n".join(f"{times.full(at)}  {times.relative(at, now)}" for at in next_runs) or "none"),
+        ("next runs", slot_lines(next_runs, now)),
         ("calls", f"{job['method']} {job['url']}"),
     ]
     if job["headers"]:

@@ -14,7 +14,7 @@ from zerocron.cli import notify, times
 from zerocron.cli import options as o
 from zerocron.cli.asking import ask
 from zerocron.cli.client import Client, find_server
-from zerocron.cli.job_text import schedule_words
+from zerocron.cli.job_text import NEXT_SHOWN, schedule_words, slot_lines, slots_after
 from zerocron.cli.names import find_monitor
 from zerocron.cli.program import program
 from zerocron.cli.show import (
@@ -34,6 +34,7 @@ from zerocron.cli.show import (
 )
 from zerocron.clock import SystemClock
 from zerocron.core.errors import Invalid
+from zerocron.core.instants import to_rfc3339
 
 app = typer.Typer(help="Watch your own jobs: create monitors, look at them, and tell them what to do.")
 
@@ -137,7 +138,7 @@ def create(
         made = client.send("POST", "/v1/monitors", document, idempotency_key=idempotency_key)
     except Invalid as error:
         raise o.in_options(error, _FIELDS) from None
-    _print_monitor(made, as_json, f'Created "{made["name"]}".')
+    _print_monitor(client, made, as_json, f'Created "{made["name"]}".')
     if not as_json:
         say(f"\nLet the job report:   curl -fsS -m 10 --retry 5 -o /dev/null {made['ping_url']}")
         say(f"Or run it so:         {program()} exec {made['ping_url']} -- COMMAND")
@@ -177,7 +178,7 @@ def list_monitors(
 @o.with_server
 def show(client: Client, monitor: MonitorName, as_json: o.AsJson = False) -> None:
     """Show one monitor with all that was set, where it stands, and its ping URL."""
-    _print_monitor(find_monitor(client, monitor), as_json)
+    _print_monitor(client, find_monitor(client, monitor), as_json)
 
 
 @app.command(epilog="Example: 0cron monitors edit backup --grace 1h")
@@ -204,7 +205,7 @@ def edit(
         edited = client.send("PATCH", f"/v1/monitors/{found['id']}", notify.with_ids(client, change))
     except Invalid as error:
         raise o.in_options(error, _FIELDS) from None
-    _print_monitor(edited, as_json, f'Changed "{edited["name"]}".')
+    _print_monitor(client, edited, as_json, f'Changed "{edited["name"]}".')
 
 
 @app.command()
@@ -345,7 +346,7 @@ def _print_monitors(monitors: list[Json]) -> None:
     print_table(made)
 
 
-def _print_monitor(monitor: Json, as_json: bool, heading: str | None = None) -> None:
+def _print_monitor(client: Client, monitor: Json, as_json: bool, heading: str | None = None) -> None:
     if as_json:
         print_json(monitor)
         return
@@ -362,6 +363,8 @@ def _print_monitor(monitor: Json, as_json: bool, heading: str | None = None) -> 
     for name, key in (("longest run", "max_duration_seconds"), ("shortest run", "min_duration_seconds")):
         if monitor[key] is not None:
             fields.append((name, times.span(monitor[key])))
+    if monitor["schedule_kind"] == "cron":  # a period has no slots: it counts from the last success
+        fields.append(("next slots", slot_lines(slots_after(client, monitor, to_rfc3339(now), NEXT_SHOWN), now)))
     fields += [("expected", times.when(monitor["expected_at"], now)), ("down", times.when(monitor["down_at"], now))]
     if monitor["last_ping_at"] is not None:
         fields.append(("last ping", f"{monitor['last_ping_kind']}, {times.when(monitor['last_ping_at'], now)}"))

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from zerocron.actions.schedules import read, spoken
 from zerocron.cli import options as o
 from zerocron.cli import times
 from zerocron.cli.show import print_json, print_table, say, table
@@ -14,7 +15,7 @@ from zerocron.clock import SystemClock
 from zerocron.core.errors import Invalid
 from zerocron.core.instants import from_rfc3339, to_rfc3339
 from zerocron.core.schedule import Schedule, clock_changes
-from zerocron.core.understanding import describe, understand
+from zerocron.core.understanding import describe
 
 COUNT_MAX = 100
 CHANGES_SHOWN = 4
@@ -28,7 +29,9 @@ def preview(
             metavar="SCHEDULE", help="In words or as cron; in quotes, as it has blanks.", show_default=False
         ),
     ],
-    timezone: Annotated[str, typer.Option("--timezone", "--tz", metavar="ZONE", help="Such as Europe/Paris.")] = "UTC",
+    timezone: Annotated[
+        str | None, typer.Option("--timezone", "--tz", metavar="ZONE", help="Such as Europe/Paris.", show_default="UTC")
+    ] = None,
     count: Annotated[int, typer.Option("--count", "-n", metavar="N", min=1, max=COUNT_MAX, help="So many times.")] = 10,
     language: o.Language = None,
     dst: o.Dst = None,
@@ -42,7 +45,7 @@ def preview(
     """Show what a schedule means and when it would run. Needs no server."""
     now = SystemClock().now()
     start = now if after is None else _instant(after)
-    understood = understand(
+    understood = read(
         schedule,
         timezone=timezone,
         now=start,
@@ -51,9 +54,9 @@ def preview(
         day_match=day_match or "either",
     )
     meant = understood.schedule
-    spoken = understood.language or language or "en"
-    description = describe(meant, spoken)
-    changes = clock_changes(meant, after=start)
+    language = spoken(understood, language)
+    description = describe(meant, language)
+    changes = clock_changes(meant, after=start, language=language)
     found = _next(meant, start, count)
     if as_json:
         print_json(
@@ -61,7 +64,7 @@ def preview(
                 "kind": meant.kind,
                 "schedule_cron": meant.cron,
                 "timezone": meant.timezone,
-                "language": spoken,
+                "language": language,
                 "description": description,
                 "next": [to_rfc3339(at) for at in found],
                 "warnings": list(understood.warnings),

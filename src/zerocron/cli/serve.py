@@ -208,13 +208,16 @@ def _print_samples(number: int) -> str:
     """Tells of the sample jobs; the name of the first."""
     from zerocron.clock import SystemClock
     from zerocron.core.schedule import parse
+    from zerocron.core.understanding import DEFAULT_TIMEZONE
     from zerocron.demo import SAMPLES
 
     say(f"\n{number} sample jobs call a small target on this machine:")
     width = max(len(sample.spec.name) for sample in SAMPLES)
     for sample in SAMPLES:
         spec = sample.spec
-        when = parse(spec.schedule, timezone=spec.timezone, now=SystemClock().now()).schedule.describe()
+        when = parse(
+            spec.schedule, timezone=spec.timezone or DEFAULT_TIMEZONE, now=SystemClock().now()
+        ).schedule.describe()
         say(clean(f"  {spec.name:{width}}  {when.removesuffix(' (UTC)')}"))
     return SAMPLES[0].spec.name
 

@@ -21,9 +21,10 @@ _DAY_MS = 86_400_000
 def understand_expected(
     text: str,
     *,
-    timezone: str,
+    timezone: str | None,
     now: Instant,
     language: str | None = None,
+    wording: str | None = None,
     dst: DstPolicy = "run_once",
     day_match: DayMatch = "either",
 ) -> Understood:
@@ -35,7 +36,9 @@ def understand_expected(
     if period_ms is not None:
         zone = understand("0 0 1 1 *", timezone=timezone, now=now).schedule.timezone
         return Understood(Schedule("interval", None, period_ms, now, zone, dst, day_match), (), "en", ())
-    understood = understand(text, timezone=timezone, now=now, language=language, dst=dst, day_match=day_match)
+    understood = understand(
+        text, timezone=timezone, now=now, language=language, wording=wording, dst=dst, day_match=day_match
+    )
     schedule = understood.schedule
     if understood.language is None:
         return understood

@@ -23,8 +23,9 @@ from zerocron.core.schedule.cron_parse import compile_cron
 from zerocron.core.schedule.crontab import Line, crontab_lines
 from zerocron.core.schedule.describe import describe_cron
 from zerocron.core.schedule.intervals import looks_like_moment
-from zerocron.core.schedule.reading import LONGEST_TEXT, interval_warnings
+from zerocron.core.schedule.reading import LONGEST_TEXT, interval_remarks
 from zerocron.core.schedule.repairs import visible
+from zerocron.core.schedule.sentences import Refusal, Remark, refusal, say
 from zerocron.core.schedule.zones import local_to_seconds, same_clocks, segment_at
 
 DEFAULT_TIMEZONE = "UTC"
@@ -45,44 +46,55 @@ class _Asked:
     """Everything but the text."""
 
     timezone: str
+    is_timezone_given: bool
     now: int
     anchor: int | None
     language: str | None
+    wording: str | None
     dst: DstPolicy
     day_match: DayMatch
+
+    def spoken(self, found: Code | None) -> str:
+        """The language to answer in, for a phrase in `found` (None: no phrase)."""
+        return self.wording or self.language or found or "en"
 
 
 def understand(
     text: str,
     *,
-    timezone: str = DEFAULT_TIMEZONE,
+    timezone: str | None = None,
     now: int,
     anchor: int | None = None,
     language: str | None = None,
+    wording: str | None = None,
     dst: DstPolicy = "run_once",
     day_match: DayMatch = "either",
 ) -> Understood:
     """The schedule that a text means. Invalid names the field, `schedule` or `timezone`, and what to give instead.
 
     `now` is what "tomorrow" and "in 20 minutes" count from; an interval is anchored at `anchor`, or at `now` without
-    one. A zone named in the text sets the zone, unless `timezone` is another one than UTC and not the same: that is
-    refused. Each suggestion of a refusal can be understood in the place of the field it is for.
+    one. The zone is `timezone`, else the one that the text names, else UTC; a text that names another one than
+    `timezone` is refused. Each suggestion of a refusal can be understood in the place of the field it is for.
+
+    What is said about it, warnings and refusals, is in `wording`: without one, in the `language` that the text is read
+    in, and that is whichever understands it where none is given (English, for an expression).
     """
-    if len(text) > LONGEST_TEXT:
-        raise Invalid(
-            f"A schedule has at most {LONGEST_TEXT:,} characters; this one has {len(text):,}.", field="schedule"
-        )
-    asked = _Asked(check_timezone(timezone), now, anchor, language, dst, day_match)
+    zone = DEFAULT_TIMEZONE if timezone is None else timezone
+    asked = _Asked(zone, timezone is not None, now, anchor, language, wording, dst, day_match)
     try:
+        if len(text) > LONGEST_TEXT:
+            raise refusal("too_long", f"{LONGEST_TEXT:,}", f"{len(text):,}")
+        check_timezone(asked.timezone)
         return _read(text, asked)
-    except Invalid as refusal:
-        (fault,) = refusal.fields
-        suggestions = refusal.suggestions
+    except Invalid as refused:
+        (fault,) = refused.fields
+        suggestions = refused.suggestions
         if fault.field == "schedule":
             suggestions = _proved(suggestions, asked)
-            if not suggestions and isinstance(refusal, NotUnderstood):
-                suggestions = _proved(phrases.LANGUAGES[refusal.language].examples, asked)
-        raise Invalid(refusal.message, field=fault.field, suggestions=suggestions) from None
+            if not suggestions and isinstance(refused, NotUnderstood):
+                suggestions = _proved(phrases.LANGUAGES[refused.language].examples, asked)
+        message = say(refused.remark, asked.spoken(None)) if isinstance(refused, Refusal) else refused.message
+        raise Invalid(message, field=fault.field, suggestions=suggestions) from None
 
 
 def _proved(suggestions: tuple[str, ...], asked: _Asked) -> tuple[str, ...]:
@@ -104,12 +116,19 @@ def _read(text: str, asked: _Asked) -> Understood:
     if phrases.looks_like_cron(text) or looks_like_moment(text):
         return _expression(text, asked.timezone, asked)
     try:
-        reading = phrases.read(text, language=asked.language, timezone=asked.timezone, now=asked.now)
+        reading = phrases.read(
+            text, language=asked.language, wording=asked.wording, timezone=asked.timezone, now=asked.now
+        )
     except NotUnderstood:
         if _is_nearly_an_expression(text):
             return _expression(text, asked.timezone, asked)
         raise
-    return _phrase(reading, asked)
+    try:
+        return _phrase(reading, asked)
+    except Refusal as refused:
+        raise Invalid(
+            say(refused.remark, asked.spoken(reading.language)), field=refused.field, suggestions=refused.suggestions
+        ) from None
 
 
 # ---- expressions -----------------------------------------------------------------------------------------------------
@@ -121,7 +140,8 @@ def _expression(text: str, timezone: str, asked: _Asked) -> Understood:
     parsed = parse(
         text, timezone=timezone, now=asked.now, anchor=asked.anchor, dst=asked.dst, day_match=asked.day_match
     )
-    return Understood(parsed.schedule, parsed.warnings, None, ())
+    warnings = tuple(say(remark, asked.spoken(None)) for remark in parsed.remarks)
+    return Understood(parsed.schedule, warnings, None, ())
 
 
 def _is_nearly_an_expression(text: str) -> bool:
@@ -145,29 +165,23 @@ _CALLS_A_URL = re.compile(r"\b(?:curl|wget)\b")
 
 def _read_crontab(lines: tuple[Line, ...], asked: _Asked, *, is_one_line: bool) -> Understood:
     if len(lines) > 1:
-        raise Invalid(
-            f"These are {len(lines)} lines of a crontab; make one job for each.",
-            field="schedule",
-            suggestions=[line.alone for line in lines[:_MOST_LINES_SHOWN]],
-        )
+        ideas = [line.alone for line in lines[:_MOST_LINES_SHOWN]]
+        raise refusal("lines", str(len(lines)), suggestions=ideas)
     line = lines[0]
     zone = asked.timezone if line.zone is None else _zone(_zone_of(line), asked)
     try:
         understood = _expression(line.schedule, zone, asked)
-    except Invalid as refusal:
-        message = f"Without what follows it, the schedule is not valid: {refusal.message}"
-        message = refusal.message if not line.rest else f"{_what_it_is(line)} {message}"
-        suggestions = [replace(line, schedule=suggestion).alone for suggestion in refusal.suggestions]
-        raise Invalid(message, field="schedule", suggestions=suggestions) from None
+    except Refusal as refused:
+        remark = refused.remark
+        if line.rest:
+            remark = Remark("line_invalid", (Remark(_what_it_is(line)), remark))
+        ideas = [replace(line, schedule=suggestion).alone for suggestion in refused.suggestions]
+        raise Refusal(remark, suggestions=ideas) from None
     if line.rest:
         suggestion = replace(line, zone=_zone_behind(line) or line.zone).alone
-        raise Invalid(_explained(line), field="schedule", suggestions=(suggestion,))
+        raise refusal("two_sentences", _explained(line, understood, asked), _advice(line), suggestions=(suggestion,))
     if not is_one_line:
-        raise Invalid(
-            f"A schedule is one line, without comments and settings. Give '{line.alone}' alone.",
-            field="schedule",
-            suggestions=(line.alone,),
-        )
+        raise refusal("settings", line.alone, suggestions=(line.alone,))
     return understood
 
 
@@ -175,9 +189,9 @@ def _zone_of(line: Line) -> str:
     assert line.zone is not None
     try:
         return check_timezone(line.zone)
-    except Invalid as refusal:
-        suggestions = [replace(line, zone=zone).alone for zone in refusal.suggestions]
-        raise Invalid(refusal.message, field="schedule", suggestions=suggestions) from None
+    except Refusal as refused:
+        suggestions = [replace(line, zone=zone).alone for zone in refused.suggestions]
+        raise Refusal(refused.remark, suggestions=suggestions) from None
 
 
 def _zone_behind(line: Line) -> str | None:
@@ -189,21 +203,26 @@ def _zone_behind(line: Line) -> str | None:
 
 
 def _what_it_is(line: Line) -> str:
+    """The key of the sentence that says so."""
     if line.rest.startswith("#"):
-        return "A schedule has no comment."
-    if _zone_behind(line):
-        return "The time zone has a field of its own."
-    return "This is a whole line of a crontab. 0cron cannot run the command in it: it calls URLs."
+        return "comment"
+    return "zone_apart" if _zone_behind(line) else "command"
 
 
-def _explained(line: Line) -> str:
-    """What it is, and what to give instead. The command is not repeated: it may hold a password."""
-    advice = f"Give '{line.alone}' alone."
+def _explained(line: Line, understood: Understood, asked: _Asked) -> Remark:
+    """What the line is; and when it is due, for somebody who pastes what another has written."""
+    what = _what_it_is(line)
+    if what != "command":
+        return Remark(what)
+    due = Remark("due", (describe(understood.schedule, asked.spoken(None)),))
+    return Remark("two_sentences", (Remark(what), due))
+
+
+def _advice(line: Line) -> Remark:
+    """What to give instead. The command is not repeated: it may hold a password."""
     if zone := _zone_behind(line):
-        advice = f"Give '{line.schedule}' alone, and {zone} as the timezone."
-    elif _CALLS_A_URL.search(line.rest):
-        advice += " The URL that curl or wget fetches is the URL of the job."
-    return f"{_what_it_is(line)} {advice}"
+        return Remark("alone_with_zone", (line.schedule, zone))
+    return Remark("alone_with_url" if _CALLS_A_URL.search(line.rest) else "alone", (line.alone,))
 
 
 # ---- phrases ---------------------------------------------------------------------------------------------------------
@@ -213,9 +232,11 @@ def _phrase(reading: Reading, asked: _Asked) -> Understood:
     zone = asked.timezone if reading.timezone is None else _zone(reading.timezone, asked)
     parsed = _schedule(reading, zone, asked)
     if parsed.schedule.next_after(asked.now) is None:
-        raise Invalid("Nothing that this schedule names is still to come.", field="schedule")
-    corrected = [phrases.describe_correction(*pair, reading.language) for pair in reading.corrections]
-    warnings = dict.fromkeys([*corrected, *reading.notes, *parsed.warnings])
+        raise refusal("nothing_to_come")
+    language = asked.spoken(reading.language)
+    corrected = [phrases.describe_correction(*pair, language) for pair in reading.corrections]
+    said = [say(remark, language) for remark in parsed.remarks]
+    warnings = dict.fromkeys([*corrected, *reading.notes, *said])
     return Understood(parsed.schedule, tuple(warnings), reading.language, reading.corrections)
 
 
@@ -226,20 +247,16 @@ def _schedule(reading: Reading, zone: str, asked: _Asked) -> Parsed:
         return Parsed(Schedule("once", None, None, reading.at, zone, asked.dst, asked.day_match), ())
     anchor = asked.now if asked.anchor is None else asked.anchor
     schedule = Schedule("interval", None, reading.every_ms, anchor, zone, asked.dst, asked.day_match)
-    return Parsed(schedule, interval_warnings(schedule))
+    return Parsed(schedule, interval_remarks(schedule))
 
 
 def _zone(named: str, asked: _Asked) -> str:
     """The zone of a schedule whose text names one."""
-    if asked.timezone == DEFAULT_TIMEZONE:
+    if not asked.is_timezone_given:
         return named
     if same_clocks(named, asked.timezone):
         return asked.timezone
-    raise Invalid(
-        f"The schedule names the time zone {named}, and timezone is {asked.timezone}: give only one, or the same.",
-        field="timezone",
-        suggestions=(named,),
-    )
+    raise refusal("two_zones", named, asked.timezone, field="timezone", suggestions=(named,))
 
 
 # ---- and back again --------------------------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
+import sys
 from dataclasses import replace
+from types import FrameType
 from typing import Final
 
 import pytest
@@ -22,6 +23,7 @@ from zerocron.core.phrases import (
 )
 from zerocron.core.phrases.api import LANGUAGES
 from zerocron.core.phrases.fields import ALL_DAYS, ALL_HOURS, ALL_MONTHS, ALL_WEEKDAYS, LAST, LAST_WEEKDAY, Fields
+from zerocron.core.phrases.tokens import MAX_LENGTH
 
 VOCABULARY: Final = sorted({word for one in LANGUAGES.values() for word in one.grammar.vocabulary})
 CODE: Final = st.sampled_from(CODES)
@@ -68,30 +70,53 @@ def replace_corrections(reading: Reading) -> Reading:
     return replace(reading, corrections=())
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "x" * 100_000,
-        "every day at 9am and " * 5_000,
-        "[" * 500,
-        "and " * 125,
-        "9am and " * 62,
-        "every " * 83,
-        "mon, " * 100,
-        "le 1 et " * 62,
-        "\u0301" * 499,
-        "aaaa bbbb " * 50,
-        "2 " * 250,
-    ],
-    ids=lambda text: text[:12],
-)
-def test_any_length_costs_little(text: str) -> None:
-    costs = []
-    for _ in range(3):  # the first run may load a zone, another may be disturbed
-        begun = time.process_time()
+def _steps(text: str) -> int:
+    """How many calls the reading of a text takes: a measure that no other process disturbs."""
+    calls = 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    attempt(text)  # what is read for the first time may load a zone
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
         attempt(text)
-        costs.append(time.process_time() - begun)
-    assert min(costs) < 0.05
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+PIECES: Final = (
+    *(
+        "x",
+        "every day at 9am and ",
+        "[",
+        "and ",
+        "9am and ",
+        "every ",
+        "mon, ",
+        "le 1 et ",
+        "\u0301",
+        "aaaa bbbb ",
+        "2 ",
+    ),
+    *("cada día a las 9 y ", "9:00 - ", "first and ", "in 2 hours ", "du lundi au "),
+)
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_a_phrase_twice_as_long_takes_about_twice_the_steps(piece: str) -> None:
+    count = MAX_LENGTH // len(piece) // 2
+    short, long = _steps(piece * count), _steps(piece * 2 * count)
+    assert long <= 2.5 * short + 1_000
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_a_text_too_long_takes_no_more_steps_however_long_it_is(piece: str) -> None:
+    assert _steps(piece * (100_000 // len(piece))) <= _steps(piece * (10_000 // len(piece))) + 100
+    assert _steps(piece * (100_000 // len(piece))) < 1_000
 
 
 # ---- describe, then read ---------------------------------------------------------------------------------------------

@@ -392,3 +392,45 @@ def test_a_list_of_days_is_no_expression(text: str) -> None:
 )
 def test_a_wrong_expression_is_refused(text: str) -> None:
     assert refusal(text).reason == "bad_cron"
+
+
+@pytest.mark.parametrize(
+    ("phrase", "message"),
+    [
+        ("every dya at 9am", "I do not understand “dya” here."),
+        ("at half nine", "I do not understand “nine” here."),
+        ("every day at 9am foo", "I do not understand “foo” here."),
+        ("tous les diaz à 9h", "Je ne comprends pas « diaz » ici."),
+        ("lance la sauvegarde tous les jours à 2h", "Je ne comprends pas « lance » ici."),
+        ("haz la copia todos los días a las 2", "No entiendo «haz» aquí."),
+        ("à 25h", "L'heure 25 n'existe pas."),
+        (
+            "a partir de mañana todos los días a las 9:00",
+            "Un horario no tiene principio ni fin; pause o borre la tarea.",
+        ),
+    ],
+)
+def test_a_refusal_names_the_word_in_the_language_that_the_phrase_is_most_like(phrase: str, message: str) -> None:
+    refusal = attempt(phrase)
+    assert isinstance(refusal, NotUnderstood)
+    assert refusal.message == message
+
+
+@pytest.mark.parametrize(
+    ("phrase", "suggestions"),
+    [
+        ("every day at 0930", ("every day at 09:30",)),
+        ("every day at 13pm", ("every day at 13:00",)),
+        ("tomorrow morning", ("on 30 November 2026 at 08:00 (UTC)", "on 30 November 2026 at 09:00 (UTC)")),
+        ("bimonthly at 9am", ("on the 1st and the 15th of the month at 09:00",)),
+        ("semestral", ("el 1 de enero y julio a las 0:00", "el 1 de enero a las 0:00")),
+        ("cada quincena", ("cada 14 días", "el 1 y el 15 de cada mes a las 0:00")),
+        ("dos veces al día", ("cada 12 horas", "todos los días a las 9:00 y a las 18:00")),
+        ("deux fois par jour", ("toutes les 12 heures", "tous les jours à 9h et 18h")),
+        ("twice a day", ("every 12 hours", "every day at 09:00 and 18:00")),
+    ],
+)
+def test_what_is_proposed_is_what_may_have_been_meant(phrase: str, suggestions: tuple[str, ...]) -> None:
+    refusal = attempt(phrase)
+    assert isinstance(refusal, NotUnderstood)
+    assert refusal.suggestions[: len(suggestions)] == suggestions

@@ -14,7 +14,8 @@ import calendar
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import resources
 from zoneinfo import ZoneInfo
 
 from zerocron.core.schedule import DstPolicy
@@ -74,20 +75,31 @@ def working_days(year: int, month: int) -> list[int]:
     return [row[day] for row in calendar.monthcalendar(year, month) for day in range(5) if row[day]]
 
 
+@cache
+def pinned(zone: str) -> ZoneInfo:
+    """The zone by the pinned data; `ZoneInfo(zone)` prefers the machine's own."""
+    with resources.files("tzdata").joinpath("zoneinfo", *zone.split("/")).open("rb") as file:
+        return ZoneInfo.from_file(file, key=zone)
+
+
 @lru_cache(maxsize=64)
 def wall_clock(zone: str, start: int, end: int, step: int) -> list[tuple[int, datetime]]:
     """(UTC second, what the wall clock shows) from start to end."""
-    info = ZoneInfo(zone)
+    info = pinned(zone)
     return [(t, datetime.fromtimestamp(t, UTC).astimezone(info).replace(tzinfo=None)) for t in range(start, end, step)]
 
 
-def slots(meaning: Meaning, zone: str, start: int, end: int) -> list[int]:
-    """The slots in [start, end), in UTC seconds; start is a whole minute."""
+def slots(meaning: Meaning, zone: str, start: int, end: int, *, warm_up: int | None = None) -> list[int]:
+    """The slots in [start, end), in UTC seconds; start is a whole minute.
+
+    The clock is watched from `warm_up` seconds before, as what it showed then matters.
+    """
     matches = _matcher(meaning)
     step = 60 if meaning.seconds == {0} else 1
     if meaning.rhythm or (meaning.has_seconds and meaning.dst == "run_once"):
         return [t for t, wall in wall_clock(zone, start, end, step) if matches(wall)]
-    warm_up = 2 * 86_400 if step == 60 else 4 * 3600  # what was shown before matters
+    if warm_up is None:
+        warm_up = 2 * 86_400 if step == 60 else 4 * 3600
     clock = wall_clock(zone, start - warm_up, end, step)
     if meaning.dst == "run_once":
         found = _debian(matches, clock)

@@ -6,11 +6,12 @@ from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from hypothesis import reject
 from hypothesis import strategies as st
 from tests.core.schedule.oracle import Meaning
 
 from zerocron.core.errors import Invalid
-from zerocron.core.schedule import DayMatch, DstPolicy, Parsed, parse
+from zerocron.core.schedule import DayMatch, DstPolicy, Parsed, Schedule, parse
 
 Term = tuple[str, frozenset[int]]
 
@@ -208,3 +209,12 @@ def asked(draw: st.DrawFn, meaning: Meaning) -> tuple[Meaning, DayMatch]:
     day_match: DayMatch = draw(st.sampled_from(["either", "either", "both"]))
     meaning = replace(meaning, dst=draw(POLICIES), both_days=meaning.both_days or day_match == "both")
     return meaning, day_match
+
+
+def compiled(meaning: Meaning, zone: str, now: int, day_match: DayMatch = "either") -> Schedule:
+    """The schedule as the product reads it; expressions that never fire are none."""
+    outcome = attempt(meaning.text, zone, now, dst=meaning.dst, day_match=day_match)
+    if isinstance(outcome, Invalid):
+        assert "never fire" in outcome.message
+        reject()
+    return outcome.schedule

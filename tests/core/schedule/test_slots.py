@@ -11,9 +11,8 @@ from cronsim import CronSim, CronSimError
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 from tests.core.schedule.oracle import Meaning, slots
-from tests.core.schedule.strategies import ODD_TIMES, asked, attempt, fixed_times, meanings
+from tests.core.schedule.strategies import ODD_TIMES, asked, compiled, fixed_times, meanings
 
-from zerocron.core.errors import Invalid
 from zerocron.core.schedule import DayMatch, DstPolicy, Schedule
 
 HOUR = 3_600
@@ -38,15 +37,6 @@ def steps(schedule: Schedule, after: int, until: int) -> list[int]:
         assert later is None or later > at
         at = later
     return found
-
-
-def compiled(meaning: Meaning, zone: str, now: int, day_match: DayMatch = "either") -> Schedule:
-    """The schedule as the product reads it; expressions that never fire are none."""
-    outcome = attempt(meaning.text, zone, now, dst=meaning.dst, day_match=day_match)
-    if isinstance(outcome, Invalid):
-        assert "never fire" in outcome.message
-        reject()
-    return outcome.schedule
 
 
 @settings(max_examples=300, deadline=None)

@@ -67,8 +67,13 @@ class _Attempt:
     corrections: tuple[tuple[str, str], ...] = ()
 
 
-def read(text: str, *, language: str | None = None, timezone: str = "UTC", now: int) -> Reading:
-    """The schedule that the text means, or NotUnderstood; `now` is what "tomorrow" and "in 20 minutes" count from."""
+def read(
+    text: str, *, language: str | None = None, wording: str | None = None, timezone: str = "UTC", now: int
+) -> Reading:
+    """The schedule that the text means, or NotUnderstood; `now` is what "tomorrow" and "in 20 minutes" count from.
+
+    The notes are in `wording`, or else in the language of the phrase.
+    """
     tables = _tables(language)
     timezone = _known_zone(timezone, tables[0])
     if fields.looks_like_cron(text[:200]):
@@ -82,12 +87,13 @@ def read(text: str, *, language: str | None = None, timezone: str = "UTC", now: 
     attempts = [_attempt(table, tokens, timezone, now) for table in tables]
     best = max(attempt.rank for attempt in attempts)
     chosen = [attempt for attempt in attempts if attempt.rank == best]
+    chosen.sort(key=lambda attempt: _kinship(attempt.language, tokens), reverse=True)  # of equals, the first in order
     plans = [attempt.plan for attempt in chosen if attempt.plan is not None]
     if len({(one.what, one.zone) for one in plans}) > 1:
         raise _not_understood(chosen[0].language, Refused("two_languages", ideas=[one.what for one in plans]))
     if not plans:
         raise _all_refused([attempt for attempt in chosen if attempt.refused])
-    return _reading(chosen[0], plans[0])
+    return _reading(chosen[0], plans[0], LANGUAGES.get(wording or "", chosen[0].language))
 
 
 def describe_cron(cron: str, language: str, *, day_match: DayMatch = "either") -> str | None:
@@ -177,6 +183,13 @@ def _uncertain_unit(tokens: list[Token]) -> Refused | None:
     return None
 
 
+def _kinship(table: Language, tokens: list[Token]) -> int:
+    """How many of the words are the language's own; a word with one of its accents counts twice."""
+    words = [token for token in tokens if token.kind == "word"]
+    known = sum(token.text in table.grammar.vocabulary for token in words)
+    return known + sum(any(letter in table.accents for letter in token.typed.lower()) for token in words)
+
+
 def _attempt(table: Language, tokens: list[Token], timezone: str, now: int) -> _Attempt:
     """Read as it is; if that fails on a word, read again with its slips mended."""
     first = _read_with(table, tokens, (), timezone, now)
@@ -194,11 +207,12 @@ def _read_with(
     table: Language, tokens: list[Token], corrections: tuple[tuple[str, str], ...], timezone: str, now: int
 ) -> _Attempt:
     """Rank: 4 read, 3 refused with a reason, 2 and 1 the same with slips, 0 lost at a word: the later the better."""
-    pieces, lost = scan(Scan(table.grammar, tokens))
+    phrase = Scan(table.grammar, tokens)
+    pieces, lost = scan(phrase)
     slips = 2 if corrections else 0
     refusing = any(hasattr(piece, "reason") for piece in pieces)
     if lost < len(tokens) and not refusing:
-        return _Attempt(table, (0, lost), refused=_lost(tokens, lost, pieces, timezone, now))
+        return _Attempt(table, (0, lost), refused=_lost(tokens, lost, phrase.furthest, pieces, timezone, now))
     try:
         return _Attempt(table, (4 - slips, 0), plan=plan(pieces, timezone, now), corrections=corrections)
     except Refused as refused:
@@ -223,8 +237,11 @@ def scan(phrase: Scan) -> tuple[list[Any], int]:
     return flat(pieces), at - loose if at == len(phrase.tokens) else at
 
 
-def _lost(tokens: list[Token], at: int, pieces: list[Any], timezone: str, now: int) -> Refused:
-    """The word where understanding ends, and what came before it if that is a schedule."""
+def _lost(tokens: list[Token], at: int, furthest: int, pieces: list[Any], timezone: str, now: int) -> Refused:
+    """The word where understanding ends, and what came before it if that is a schedule.
+
+    No row takes the token `at`; the word to blame is the `furthest` one that any row looked at: "dya" in "every dya".
+    """
     ideas: list[Idea] = []
     try:
         if pieces:
@@ -233,19 +250,20 @@ def _lost(tokens: list[Token], at: int, pieces: list[Any], timezone: str, now: i
         ideas.extend(refused.ideas)
     if at == len(tokens) - 1 and tokens[at].kind in ("word", "mark") and pieces:
         return Refused("incomplete" if tokens[at].kind == "mark" else "unknown_word", tokens[at].typed[:30], ideas)
-    return Refused("unknown_word", tokens[at].typed[:30], ideas)
+    blamed = tokens[furthest] if at < furthest < len(tokens) and tokens[furthest].kind == "word" else tokens[at]
+    return Refused("unknown_word", blamed.typed[:30], ideas)
 
 
-def _reading(attempt: _Attempt, plan: Plan) -> Reading:
-    table, what = attempt.language, plan.what
+def _reading(attempt: _Attempt, plan: Plan, wording: Language) -> Reading:
+    what = plan.what
     return Reading(
-        language=table.code,
+        language=attempt.language.code,
         cron=fields.write(what) if isinstance(what, Fields) else None,
         every_ms=what.ms if isinstance(what, Interval) else None,
         at=what.ms if isinstance(what, Instant) else None,
         timezone=plan.zone,
         corrections=attempt.corrections,
-        notes=tuple(_note(table, key, detail) for key, detail in plan.notes),
+        notes=tuple(_note(wording, key, detail) for key, detail in plan.notes),
     )
 
 

@@ -143,6 +143,8 @@ def _counted(draft: Draft, count: m.Count, rhythms: list[m.Every]) -> list[m.Eve
     """Twice a day needs two times, once a week one day: then the count says nothing more than they do."""
     unit = count.unit
     if unit is None:
+        if count.n == 1 and len(rhythms) == 1 and rhythms[0].n != 1:
+            return rhythms  # once every 2 hours
         if len(rhythms) != 1 or rhythms[0].n != 1:
             raise Refused("which_times")
         unit = rhythms[0].unit

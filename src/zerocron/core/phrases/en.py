@@ -128,6 +128,16 @@ WORDS: Final = (
         {60: "every {} minutes => 0 * * * *", 90: "every {} minutes => every 5400 s"},
     ),
     Words(
+        "TENS",
+        {20: "twenty", 30: "thirty", 40: "forty", 50: "fifty"},
+        {
+            20: "every hour at minute {}-one => 21 * * * *",
+            30: "every hour at minute {} one => 31 * * * *",
+            40: "every hour at minute {}-one => 41 * * * *",
+            50: "every hour at minute {}-one => 51 * * * *",
+        },
+    ),
+    Words(
         "ORD",
         dict(
             enumerate(
@@ -174,17 +184,22 @@ WORDS: Final = (
             "morning": "every day at 8 {} => 0 8 * * *",
             "afternoon": "every day at 3 {} => 0 15 * * *",
             "evening": "every day at 8 {} => 0 20 * * *",
-            "night": "every day at 2 {} => 0 2 * * *",
+            "night": "every day at 11 {} => 0 23 * * *",
         },
     ),
     Words(
         "TIME_OF_DAY",
-        {"morning": "morning", "afternoon": "afternoon", "evening": "evening", "night": "night"},
+        {
+            "morning": "morning | mornings",
+            "afternoon": "afternoon | afternoons",
+            "evening": "evening | evenings",
+            "night": "night | nights",
+        },
         {
             "morning": "every {} at 7 => 0 7 * * *",
             "afternoon": "every {} at 3 => 0 15 * * *",
             "evening": "every {} at 8 => 0 20 * * *",
-            "night": "every {} at 2am => 0 2 * * *",
+            "night": "every {} at 11 => 0 23 * * *",
         },
     ),
     Words(
@@ -228,6 +243,7 @@ _UNDERSTOOD = (
     # ---- small kinds the clauses are made of
     row("NUM", "INT", m.same, "every 5 minutes => */5 * * * *"),
     row("NUM", "NUMBER", m.same, "every five minutes => */5 * * * *"),
+    row("NUM", "TENS [-] NUMBER", m.tens, "every twenty-five minutes => every 1500 s"),
     row("ORD", "INT (st|nd|rd|th)", m.same, "on the 3rd of the month => 0 0 3 * *"),
     row("ORD", "twenty [-] ORD", lambda n: 20 + n if n < 10 else None, "on the twenty-first of the month => 0 0 21 * *"),
     row("ORDER", "ORD", m.only, "on the 2nd monday of the month => 0 0 * * 1#2"),
@@ -246,7 +262,7 @@ _UNDERSTOOD = (
     row("DATE_ITEM", "ORD (to|through|-) [the] ORD", m.date_span, "1st to 3rd of the month => 0 0 1-3 * *"),
     row("DATE_ITEM", "last day", m.give(m.only(LAST)), "1st and last day of the month => 0 0 1,L * *"),
     row("DATESET", "DATE_ITEM+", m.union, "on the 1st and the 15th of the month => 0 0 1,15 * *"),
-    row("NUMBER_ITEM", "INT !am !pm !a !p !h", m.date_number, "december 24, 25, 9am => 0 9 24,25 12 *"),
+    row("NUMBER_ITEM", "INT !am !pm !a !p !h !/", m.date_number, "december 24, 25, 9am => 0 9 24,25 12 *"),
     row("NUMBER_ITEM", "INT (to|through|-) INT", m.date_span, "on days 1-3 => 0 0 1-3 * *"),
     row("NUMBERS", "NUMBER_ITEM+", m.union, "on days 1, 8 and 15 => 0 0 1,8,15 * *"),
     row("MONTHS", "MONTH", m.only, "weekdays in march => 0 0 * 3 1-5"),
@@ -257,7 +273,7 @@ _UNDERSTOOD = (
     row("PLACE", "(the|each|every|a) quarter", m.give("quarter"), "last day of the quarter => 0 0 L 3,6,9,12 *"),
     row("PLACE", "(the|each|every|a) year", m.give("year"), "first day of the year => 0 0 1 1 *"),
     row("HOUR", "NUM", m.bare_hour, "every day at 8 => 0 8 * * *"),
-    row("HOUR", "NUM o'clock", m.bare_hour, "every day at 8 o'clock => 0 8 * * *"),
+    row("HOUR", "NUM o'clock", m.bare_hour, "every day at 8 o'clock in the evening => 0 20 * * *"),
     row("EXACT", "CLOCK", m.clock, "every day at 8:30 => 30 8 * * *"),
     row("EXACT", "DECIMAL", m.dotted, "every day at 9.30 => 30 9 * * *"),
     row("EXACT", "NAMED", m.same, "every day at noon => 0 12 * * *"),
@@ -268,6 +284,7 @@ _UNDERSTOOD = (
     row("EXACT", "NUM minutes to (HOUR|NAMED)", lambda n, h: m.spoken(h, -n), "every day at 10 minutes to 4 => 50 3 * * *"),
     row("TIME", "EXACT", m.same, "9:30 every day => 30 9 * * *"),
     row("TIME", "(EXACT|HOUR) PART", m.in_part, "9:30 pm every day => 30 21 * * *", "every day 9 am => 0 9 * * *"),
+    row("TIME", "NUM o'clock", m.bare_hour, "7 o'clock every day => 0 7 * * *"),
     row("AT_TIME", "(TIME|HOUR)", m.same, "every day at 9 => 0 9 * * *"),
     # ---- rhythms
     clause("(every|each) UNIT", m.every_one, "every minute => * * * * *", "every year => 0 0 1 1 *"),
@@ -296,7 +313,7 @@ _UNDERSTOOD = (
     clause("once (a|an|per|each|every) UNIT", lambda u: m.Count(1, u), "once a day at 8am => 0 8 * * *"),
     clause("twice (a|an|per|each|every) UNIT", lambda u: m.Count(2, u), "twice a day at 8:00 and 18:00 => 0 8,18 * * *"),
     clause("NUM times (a|an|per|each|every) UNIT", m.Count, "three times a day => no which_times"),
-    clause("once", m.give(m.Count(1, None)), "every day once at 8am => 0 8 * * *"),
+    clause("once", m.give(m.Count(1, None)), "every day once at 8am => 0 8 * * *", "once every 2 hours => 0 */2 * * *"),
     clause("twice", m.give(m.Count(2, None)), "every day twice => no which_times"),
     # ---- days
     clause(
@@ -306,6 +323,7 @@ _UNDERSTOOD = (
         "tuesdays and thursdays => 0 0 * * 2,4",
         "every mon, tue and wed at 18:15 => 15 18 * * 1-3",
     ),
+    clause("[only] [every|each|on] DAYSET TIME_OF_DAY", lambda days, part: (m.Days(days), m.PartOfDay(part)), "friday evening at 6 => 0 18 * * 5", "on monday morning => no which_hour"),
     clause("(except|but not|excluding) [on] [the] DAYSET", m.Except, "daily except on weekends => 0 0 * * 1-5"),
     clause(
         "(every|each|on|on the|the) DATESET [day|days] [(of|in) PLACE]",
@@ -320,6 +338,7 @@ _UNDERSTOOD = (
     clause("DATESET [day|days] (of|in) PLACE", m.dates_in, "last day of the month => 0 0 L * *", "second => no unknown_word"),
     clause("[on] (day|days) NUMBERS [of PLACE]", m.dates_in, "every month on days 1,15 at 10:00 => 0 10 1,15 * *"),
     clause("[on] NUMBERS of PLACE", m.dates_in, "1,8,15,22 of month 09:00 => 0 9 1,8,15,22 * *"),
+    clause("[at] [the] (beginning|start) of PLACE", m.half_of(m.dates_in, m.only(1)), "at the beginning of each month => 0 0 1 * *"),
     clause("[at] [the] end of PLACE", m.half_of(m.dates_in, m.only(LAST)), "end of each month => 0 0 L * *"),
     clause(
         "[on] [the] last (weekday|workday|business day|working day) of PLACE",
@@ -375,9 +394,14 @@ _UNDERSTOOD = (
     # ---- once
     clause("today", m.give(m.Ahead(0)), "today at 23:00 => at 2026-11-29T23:00Z"),
     clause("tonight", m.give((m.Ahead(0), m.PartOfDay("night"))), "tonight at 11 => at 2026-11-29T23:00Z"),
+    clause("this TIME_OF_DAY", m.half_of(m.then, 0), "this evening at 8 => at 2026-11-29T20:00Z"),
+    clause("tomorrow TIME_OF_DAY", m.half_of(m.then, 1), "tomorrow morning at 9 => at 2026-11-30T09:00Z", "tomorrow morning => no which_hour"),
     clause("tomorrow", m.give(m.Ahead(1)), "tomorrow at 9am => at 2026-11-30T09:00Z"),
     clause("[the] day after tomorrow", m.give(m.Ahead(2)), "the day after tomorrow at noon => at 2026-12-01T12:00Z"),
     clause("in NUM UNIT", m.after, "in 20 minutes => at 2026-11-29T12:20Z", "in 2 days at 9am => at 2026-12-01T09:00Z"),
+    clause("in NUM UNIT [and] NUM UNIT", m.after_and, "in 2 hours and 30 minutes => at 2026-11-29T14:30Z"),
+    clause("in (a|an|one) UNIT and a half", m.half_of(m.after_and_half, 1), "in an hour and a half => at 2026-11-29T13:30Z"),
+    clause("in half an hour", m.give(m.after(30, "minute")), "in half an hour => at 2026-11-29T12:30Z"),
     clause("NUM UNIT from now", m.after, "20 minutes from now => at 2026-11-29T12:20Z"),
     clause("in (a|an) UNIT", lambda unit: m.after(1, unit), "in an hour => at 2026-11-29T13:00Z"),
     clause("DATE t CLOCK", m.iso, "2027-01-01T09:00:00Z => at 2027-01-01T09:00Z @ UTC"),
@@ -400,7 +424,9 @@ _REFUSED = (
     clause("[on] [the] ORDER GROUP [of PLACE]", m.give(m.No("nearest_weekday")), "first weekday of the month => no nearest_weekday"),
     clause("[on] [the] ORD [to] [the] last [day]", m.give(m.No("from_end")), "every month on the 4th last => no from_end"),
     clause("[on] [the] (ORD|next) [-] [to] [the] last DAYSET [(of|in) PLACE]", lambda _n, days, _p: m.No("from_end", days=days), "2nd to the last friday of each month => no from_end"),
-    clause("(biweekly|bimonthly|semiweekly|semimonthly|biannually|biennially)", m.give(m.No("ambiguous_biweekly")), "biweekly => no ambiguous_biweekly"),
+    clause("(biweekly|semiweekly)", m.give(m.No("ambiguous_biweekly")), "biweekly => no ambiguous_biweekly"),
+    clause("(bimonthly|semimonthly)", m.give(m.No("ambiguous_biweekly", unit="month")), "bimonthly => no ambiguous_biweekly"),
+    clause("(biannually|biennially)", m.give(m.No("ambiguous_biweekly", unit="year")), "biannually => no ambiguous_biweekly"),
     clause("(except|excluding|but not|unless|skipping)", m.give(m.No("exception")), "every 8 hours except tomorrow at 8am => no exception"),
     clause("[except|excluding|but not] [on] (holidays|holiday|bank holidays|public holidays)", m.give(m.No("holiday")), "every business day except holidays => no holiday"),
     clause("[every|on|at] (easter|christmas|thanksgiving|ramadan|halloween|new year)", m.give(m.No("feast")), "every easter => no feast"),

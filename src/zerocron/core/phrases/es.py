@@ -175,6 +175,7 @@ WORDS: Final = (
         {m.Time(12): "mediodía | medio día", m.Time(0): "medianoche | media noche"},
         {m.Time(12): "todos los días al {} => 0 12 * * *", m.Time(0): "todos los días a {} => 0 0 * * *"},
     ),
+    Words("NAMED", {m.Time(12): "12 del mediodía | doce del mediodía"}, "todos los días a las {} => 0 12 * * *"),
     Words("CITY", zones.CITIES, "todos los días a las 9:00 hora de {} => 0 9 * * * @ {}"),
     Words(
         "CITY",
@@ -230,7 +231,7 @@ _UNDERSTOOD = (
     row("DAYS", "GROUP", m.same, "los días hábiles => 0 0 * * 1-5"),
     row("DAYS", "[de|del|desde el] DAY (a|al|-|hasta|hasta el) DAY", m.day_span, "de lunes a viernes a las 9:00 => 0 9 * * 1-5", "lunes-viernes a las 9 => 0 9 * * 1-5"),
     row("DAYSET", "DAYS+", m.union, "los lunes, miércoles y viernes => 0 0 * * 1,3,5"),
-    row("DATE_ITEM", "(NUM|ORD) !h !hora !horas !am !pm", m.date_number, "el 2 de cada mes => 0 0 2 * *"),
+    row("DATE_ITEM", "(NUM|ORD) !h !hora !horas !am !pm !/", m.date_number, "el 2 de cada mes => 0 0 2 * *"),
     row("DATE_ITEM", "[del] INT (al|-|a) INT", m.date_span, "los días 1 a 5 de cada mes => 0 0 1-5 * *"),
     row("DATE_ITEM", "ultimo dia", m.give(m.only(LAST)), "el 1 y el último día del mes => 0 0 1,L * *"),
     row("DATESET", "DATE_ITEM+", m.union, "el 1 y el 15 de cada mes => 0 0 1,15 * *"),
@@ -238,7 +239,7 @@ _UNDERSTOOD = (
     row("MONTHS", "(de|desde) MONTH (a|hasta) MONTH", m.month_span, "el día 1 de noviembre a febrero => 0 0 1 1,2,11,12 *"),
     row("MONTHSET", "MONTHS+", m.union, "el 1 de junio y julio => 0 0 1 6,7 *"),
     row("PLACE", "[de|en] MONTHSET", m.same, "el 2 de abril => 0 0 2 4 *"),
-    row("PLACE", "(del|de cada|cada|al|de todos los|todos los) (mes|meses)", m.give(ALL_MONTHS), "el 4 de cada mes a las 15:30 => 30 15 4 * *"),
+    row("PLACE", "(del|de|de cada|cada|al|de todos los|todos los) (mes|meses)", m.give(ALL_MONTHS), "el 4 de cada mes a las 15:30 => 30 15 4 * *"),
     row("PLACE", "(del|de cada|cada) trimestre", m.give("quarter"), "el último día del trimestre => 0 0 L 3,6,9,12 *"),
     row("PLACE", "(del|de cada|cada) ano", m.give("year"), "el primer día del año => 0 0 1 1 *"),
     # ---- times of day
@@ -273,7 +274,7 @@ _UNDERSTOOD = (
     clause("cada NUM UNIT y media", m.every_and_half, "cada dos horas y media => every 9000 s"),
     clause("cada media hora", m.give(m.every(30, "minute")), "cada media hora => */30 * * * *"),
     clause("cada cuarto de hora", m.give(m.every(15, "minute")), "cada cuarto de hora => */15 * * * *"),
-    clause("(un|una) UNIT (si y otro no|si y otra no)", m.every_two, "un día sí y otro no => every 172800 s"),
+    clause("(un|una) UNIT (si y otro no|si y otra no|si y un dia no|si y una semana no)", m.every_two, "un día sí y otro no => every 172800 s"),
     clause("dias alternos", m.give(m.every(2, "day")), "días alternos => every 172800 s"),
     clause("UNIT por medio", m.every_two, "semana por medio => every 1209600 s", "día por medio => every 172800 s"),
     clause("NUM (min|minutos|seg|segundos|horas|dias)", m.give(m.No("bare_interval")), "15 min => no bare_interval"),
@@ -293,6 +294,7 @@ _UNDERSTOOD = (
     clause("(INT|ORD) de MONTH", lambda n, month: m.dates_in(m.only(n), m.only(month)), "25 de diciembre a las 8:00 => 0 8 25 12 *"),
     clause("[el] ORD dia [PLACE]", lambda n, place: m.dates_in(m.only(n), place), "el primer día de cada mes a las 8 AM => 0 8 1 * *"),
     clause("[el] ultimo dia [PLACE]", m.half_of(m.dates_in, m.only(LAST)), "último día de cada mes a las 23:59 => 59 23 L * *"),
+    clause("[a] [al] [el] (principio|comienzo|inicio) PLACE", m.half_of(m.dates_in, m.only(1)), "al principio de cada mes => 0 0 1 * *"),
     clause("[a] [el] (fin|final|finales) PLACE", m.half_of(m.dates_in, m.only(LAST)), "fin de cada mes => 0 0 L * *"),
     clause("[el] ultimo (dia laborable|dia habil|dia de semana) [PLACE]", m.half_of(m.dates_in, m.only(LAST_WEEKDAY)), "el último día hábil del mes a las 17:00 => 0 17 LW * *"),
     clause("[el|los|cada|todos los] ORDERS NAMED_DAYS PLACE", m.nth_in, "el tercer lunes del mes a las 9 => 0 9 * * 1#3"),
@@ -318,6 +320,9 @@ _UNDERSTOOD = (
     clause("manana", m.give(m.Ahead(1)), "mañana a las once => at 2026-11-30T11:00Z", "mañana por la mañana a las 9 => at 2026-11-30T09:00Z"),
     clause("pasado manana", m.give(m.Ahead(2)), "pasado mañana al mediodía => at 2026-12-01T12:00Z"),
     clause("(en|dentro de) NUM UNIT", m.after, "en 20 minutos => at 2026-11-29T12:20Z", "dentro de una hora => at 2026-11-29T13:00Z"),
+    clause("(en|dentro de) NUM UNIT [y] NUM UNIT", m.after_and, "dentro de 2 horas y 30 minutos => at 2026-11-29T14:30Z"),
+    clause("(en|dentro de) NUM UNIT y media", m.after_and_half, "dentro de una hora y media => at 2026-11-29T13:30Z"),
+    clause("(en|dentro de) media hora", m.give(m.after(30, "minute")), "dentro de media hora => at 2026-11-29T12:30Z"),
     clause("[el] DATE", m.on_date, "2027-01-01 a las 9:00 => at 2027-01-01T09:00Z"),
     clause("[el] (NUM|ORD) de MONTH (de|del) INT", m.day_month_year, "el 3 de marzo de 2027 a las 10:00 => at 2027-03-03T10:00Z", "el 2 de marzo de 2012 => no past"),
 )
@@ -327,7 +332,11 @@ _REFUSED = (
     clause("cada ORD dia", m.nth_day, "cada cuarto día => no ambiguous_nth_day"),
     clause("cada NUM DAY", lambda n, day: m.No("every_n_weeks", n=n, days=m.only(day)), "cada dos viernes => no every_n_weeks"),
     clause("DAY por medio", lambda day: m.No("every_n_weeks", n=2, days=m.only(day)), "viernes por medio => no every_n_weeks"),
-    clause("(quincenal|quincenalmente|bisemanal|bimensual|bimestral|semestral)", m.give(m.No("ambiguous_biweekly")), "bisemanal => no ambiguous_biweekly"),
+    clause("un DAY si y (otro|un DAY) no", lambda day, _other: m.No("every_n_weeks", n=2, days=m.only(day)), "un lunes sí y otro no => no every_n_weeks"),
+    clause("bisemanal", m.give(m.No("ambiguous_biweekly")), "bisemanal => no ambiguous_biweekly"),
+    clause("(quincenal|quincenalmente|cada quincena)", m.give(m.No("ambiguous_biweekly", unit="day")), "cada quincena => no ambiguous_biweekly"),
+    clause("(bimensual|bimestral)", m.give(m.No("ambiguous_biweekly", unit="month")), "bimensual => no ambiguous_biweekly"),
+    clause("semestral", m.give(m.No("ambiguous_biweekly", unit="year")), "semestral => no ambiguous_biweekly"),
     clause("cada (pocos|pocas|varios|varias|algunos|algunas|unos|unas) UNIT", m.no_unit("vague"), "cada pocos minutos => no vague"),
     clause("cada - NUM UNIT", m.give(m.No("bad_number")), "cada -5 minutos => no bad_number"),
     clause("[el] ORDER GROUP [PLACE]", m.give(m.No("nearest_weekday")), "el primer día hábil del mes => no nearest_weekday"),
@@ -346,7 +355,7 @@ _REFUSED = (
     clause("[durante|en] [el|las] (horario laboral|horario de oficina|horas de oficina)", m.give(m.No("business_hours")), "cada 30 minutos en horario laboral => no business_hours"),
     clause("[,] ABBREVIATION", m.no_zone, "todos los días a las 9:30 CET => no zone_abbreviation"),
     clause("(utc|gmt) (+|-) (INT|CLOCK)", m.give(m.No("zone_offset")), "todos los días a las 9:30 UTC+2 => no zone_offset"),
-    clause("[el] INT / INT [/ INT]", m.give(m.No("slash_date")), "3/4/2027 => no slash_date"),
+    clause("[el] INT / INT [/ INT]", m.give(m.No("slash_date")), "3/4/2027 => no slash_date", "el 25/12 a las 8:00 => no slash_date"),
 )
 
 MESSAGES: Final = {
@@ -438,6 +447,7 @@ _DAYS: Final = ("domingo", "lunes", "martes", "miércoles", "jueves", "viernes",
 
 ES: Final = language(
     "es",
+    accents="áéíñóúü",
     words=WORDS,
     rows=_UNDERSTOOD + _REFUSED,
     messages=MESSAGES,

@@ -200,12 +200,14 @@ class Scan:
 
     grammar: Grammar
     tokens: list[Token]
+    furthest: int = 0  # the last token that something before it made a row ask for
     _seen: dict[tuple[str, int], Match | None] = field(default_factory=dict)
 
     def find(self, kind: str, at: int) -> Match | None:
         """The longest match of `kind` at this place, remembered."""
         key = (kind, at)
         if key not in self._seen:
+            self.furthest = max(self.furthest, at)
             self._seen[key] = None  # a kind that needs itself at the same place does not match
             self._seen[key] = self._longest(kind, at)
         return self._seen[key]
@@ -247,6 +249,7 @@ class Scan:
 
     def _item(self, item: _Item, at: int) -> Iterator[tuple[int, list[Any]]]:
         if isinstance(item, _Word):
+            self.furthest = max(self.furthest, at)
             if at < len(self.tokens) and self.tokens[at].text == item.text:
                 yield at + 1, []
         elif isinstance(item, _Not):

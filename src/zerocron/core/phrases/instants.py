@@ -12,9 +12,9 @@ from datetime import UTC, date, datetime, timedelta
 from zerocron.core.schedule.zones import END_SECOND, local_to_seconds, segment_at
 
 from . import meaning as m
-from .draft import Draft, Instant, Refused
+from .draft import Draft, Idea, Instant, Refused
 from .fields import Fields
-from .times import resolve
+from .times import part_hours, resolve
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_DAY = END_SECOND // 86_400 - 2
@@ -39,6 +39,8 @@ def moment(
         day = _day(when, today)
     except (OverflowError, ValueError):
         raise Refused("bad_date") from None
+    if draft.part and not draft.times:
+        raise Refused("which_hour", ideas=_in_part(draft.part, day, timezone, now))
     time = _time(draft, notes)
     if not 0 <= (day - _EPOCH.date()).days < _LAST_DAY:
         raise Refused("bad_date")
@@ -70,10 +72,18 @@ def _time(draft: Draft, notes: list[tuple[str, str]]) -> m.Time:
         raise Refused("two_schedules")
     if draft.times:
         return resolve(draft.times[0], draft.part.part if draft.part else None, notes)
-    if draft.part:
-        raise Refused("which_hour")
     notes.append(("no_time", ""))
     return m.Time(0)
+
+
+def _in_part(part: m.PartOfDay, day: date, timezone: str, now: int) -> list[Idea]:
+    """Likely hours of that part of that one day, as far as they are to come."""
+    found: list[Idea] = []
+    for hour in part_hours(part):
+        local = datetime(day.year, day.month, day.day, hour, tzinfo=UTC)
+        seconds = local_to_seconds(timezone, int(local.timestamp()))
+        found += [Instant(second * 1000) for second in seconds[:1] if second * 1000 > now]
+    return found
 
 
 def _place(local: datetime, notes: list[tuple[str, str]], timezone: str, now: int, *, yearly: bool) -> Instant:

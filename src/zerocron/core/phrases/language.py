@@ -72,6 +72,7 @@ class Language:
     notes: Mapping[str, str]  # what was assumed
     examples: tuple[str, ...]  # suggestions where there is no better one
     speech: Speech
+    accents: str  # letters with accents that it writes
 
 
 def language(
@@ -83,6 +84,7 @@ def language(
     notes: Mapping[str, str],
     examples: tuple[str, ...],
     speech: Speech,
+    accents: str = "",
 ) -> Language:
     """A Language, compiled."""
-    return Language(code, words, rows, Grammar(words, rows), messages, notes, examples, speech)
+    return Language(code, words, rows, Grammar(words, rows), messages, notes, examples, speech, accents)

@@ -259,6 +259,27 @@ def after(n: int, unit: Unit) -> After:
     return After(Decimal(n), unit)
 
 
+def after_and(n: int, unit: Unit, m: int, small: Unit) -> After | None:
+    """In 2 hours and 30 minutes."""
+    both = every_and(n, unit, m, small)
+    return None if both is None else After(both.n, both.unit)
+
+
+def after_and_half(n: int, unit: Unit) -> After | None:
+    """In an hour and a half."""
+    return After(n + Decimal("0.5"), unit) if unit in SECONDS else None
+
+
+def then(days: int, part: Part) -> tuple[Piece, ...]:
+    """So many days from today, in that part of the day."""
+    return (Ahead(days), PartOfDay(part))
+
+
+def tens(tens: int, ones: int) -> int | None:
+    """Twenty-five."""
+    return tens + ones if 0 < ones < 10 else None
+
+
 def time_of(hour: int, minute: int | None = None, *, form: Form = "clock", part: Part | None = None) -> Time:
     return Time(hour, minute or 0, 0, form, part)
 

@@ -42,7 +42,7 @@ from .fields import (
 )
 from .instants import moment
 from .refusals import ideas_for
-from .times import exact, half_known, resolve, window_times
+from .times import exact, half_known, part_hours, resolve, window_times
 
 LONGEST_INTERVAL_S: Final = 366 * 86_400
 _SEPARABLE: Final = ("bounded", "exception", "holiday", "random", "zone", "zone_abbreviation", "zone_offset")
@@ -408,7 +408,7 @@ def _months_of(draft: Draft, every: m.Every) -> frozenset[int]:
 def _needs_recurrence(draft: Draft, notes: list[tuple[str, str]]) -> None:
     """A time alone: exact times mean every day, and a note says so; "at 7" could be many things."""
     if not draft.times:
-        likely = _part_hours(draft.part) if draft.part else ()
+        likely = part_hours(draft.part) if draft.part else ()
         raise Refused("which_hour" if likely else "no_schedule", ideas=[Fields(hours=frozenset({h})) for h in likely])
     if len(draft.times) == 1 and not exact(draft.times[0]) and not draft.part:
         hour = draft.times[0].hour
@@ -426,7 +426,7 @@ def _at_times(draft: Draft, base: Fields, notes: list[tuple[str, str]]) -> Field
     """The times on those days, if one line of cron says exactly these."""
     if not draft.times:
         if draft.part:
-            raise Refused("which_hour", ideas=[replace(base, hours=frozenset({h})) for h in _part_hours(draft.part)])
+            raise Refused("which_hour", ideas=[replace(base, hours=frozenset({h})) for h in part_hours(draft.part)])
         notes.append(("no_time", ""))
         return base
     if any(t.part for t in draft.times) and any(half_known(t) for t in draft.times):
@@ -458,14 +458,14 @@ def _near_times(draft: Draft, base: Fields) -> tuple[str, list[Idea]] | None:
     """For the first time that no clock shows: how it was said, and its full hour (24:00 is 00:00)."""
     for time in draft.times:
         if not time.exists:
+            if time.form != "clock" and time.hour > 99 and time.hour // 100 < 24 and time.hour % 100 < 60:  # 0930
+                return f"{time.hour:04}", [_once(base, time.hour // 100, time.hour % 100, 0)]
             hours = [time.hour % 24] if time.hour <= 24 else []
             return f"{time.hour}:{time.minute:02}", [_once(base, hour, 0, 0) for hour in hours]
+        if time.part in ("am", "pm") and time.hour > 12:
+            return f"{time.hour}:{time.minute:02} {time.part}", [_once(base, time.hour, time.minute, time.second)]
     return None
 
 
 def _once(base: Fields, hour: int, minute: int, second: int) -> Fields:
     return replace(base, seconds=frozenset({second}), minutes=frozenset({minute}), hours=frozenset({hour}))
-
-
-def _part_hours(part: m.PartOfDay) -> tuple[int, ...]:
-    return {"morning": (8, 9), "afternoon": (14, 15), "evening": (18, 20), "night": (22, 2)}.get(part.part, (9, 21))

@@ -41,6 +41,13 @@ def _business_hours(no: m.No, base: Fields, rhythms: list[m.Every]) -> list[Idea
 
 
 def _fortnight(no: m.No, base: Fields, rhythms: list[m.Every]) -> list[Idea]:
+    first = replace(base, dates=frozenset({1}))
+    if no.unit == "month":
+        return [replace(base, dates=frozenset({1, 15})), replace(first, months=frozenset(range(1, 13, 2)))]
+    if no.unit == "year":
+        return [replace(first, months=frozenset({1, 7})), replace(first, months=frozenset({1}))]
+    if no.unit == "day":
+        return [Interval(14 * _DAY_MS), replace(base, dates=frozenset({1, 15}))]
     return [Interval((no.n or 14) * _DAY_MS), replace(base, weekdays=frozenset({1, 4}))]
 
 

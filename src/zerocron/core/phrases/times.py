@@ -24,6 +24,11 @@ _PARTS: Final[Mapping[str, Mapping[int, int]]] = {
 }
 
 
+def part_hours(part: m.PartOfDay) -> tuple[int, ...]:
+    """Hours that are often meant by a part of the day."""
+    return {"morning": (8, 9), "afternoon": (14, 15), "evening": (18, 20), "night": (22, 2)}.get(part.part, (9, 21))
+
+
 def exact(time: m.Time) -> bool:
     """Whether the time names one hour of the day: 9am, 9:30, noon; not "7" nor "7h"."""
     return time.form == "clock" or time.part is not None

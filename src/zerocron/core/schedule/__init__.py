@@ -10,6 +10,7 @@ Pure: no clock, no event loop, no environment. An instant is an `int`, milliseco
     intervals.py    "every 90 minutes", "in 20 minutes", "2027-01-01 09:00"
     zones.py        time zones, from the pinned tzdata package only
     describe.py     a schedule in plain English
+    sentences.py    warnings and refusals, in three languages
 """
 
 from zerocron.core.schedule.clock_changes import ClockChange, clock_changes

@@ -1,6 +1,7 @@
 """The days on which the clocks change under a schedule, and what then becomes of its times.
 
-Owns the words for it. It must never decide what runs: it asks cron_next.py, so that it cannot tell another story.
+Owns which words are said of it. It must never decide what runs: it asks cron_next.py, so that it cannot tell another
+story.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Literal
 from zerocron.core.schedule.cron_next import count_local, is_literal, made_good, next_local
 from zerocron.core.schedule.cron_parse import Cron
 from zerocron.core.schedule.model import Schedule
+from zerocron.core.schedule.sentences import Remark, say
 from zerocron.core.schedule.zones import END_SECOND, FIRST_SECOND, Segment, segment_at
 
 MOST_CHANGES = 20
@@ -34,8 +36,9 @@ class ClockChange:
     effect: str  # what happens, in a sentence
 
 
-def clock_changes(schedule: Schedule, *, after: int, years: int = 2) -> tuple[ClockChange, ...]:
-    """The changes within so many years (at most LONGEST_LOOK_YEARS) on which the schedule's policy decides something.
+def clock_changes(schedule: Schedule, *, after: int, years: int = 2, language: str = "en") -> tuple[ClockChange, ...]:
+    """The changes within so many years (at most LONGEST_LOOK_YEARS) on which the schedule's policy decides something,
+    with what it does in a sentence of the language.
 
     At most MOST_CHANGES of them, the earliest. None for intervals and single instants, which count real time, nor for
     rhythms (minute or hour begins with `*`), which follow the wall clock under every policy.
@@ -50,13 +53,13 @@ def clock_changes(schedule: Schedule, *, after: int, years: int = 2) -> tuple[Cl
     before = segment_at(schedule.timezone, max(second - 1, FIRST_SECOND))
     while second < end and len(found) < MOST_CHANGES:
         segment = segment_at(schedule.timezone, second)
-        if segment.offset != before.offset and (change := _change(schedule, before, segment)):
+        if segment.offset != before.offset and (change := _change(schedule, before, segment, language)):
             found.append(change)
         before, second = segment, segment.end
     return tuple(found)
 
 
-def _change(schedule: Schedule, before: Segment, segment: Segment) -> ClockChange | None:
+def _change(schedule: Schedule, before: Segment, segment: Segment, language: str) -> ClockChange | None:
     """What the change at the start of a segment does to the schedule; None when it meets none of its times."""
     cron = schedule.compiled()
     is_gap = segment.gap_from < segment.floor
@@ -67,30 +70,26 @@ def _change(schedule: Schedule, before: Segment, segment: Segment) -> ClockChang
     times = _times(cron, low, count)
     said = _listed(times, count)
     came_from, went_to = _clock(segment.start + before.offset), _clock(segment.start + segment.offset)
-    if is_gap:
-        effect = f"The clocks go forward from {came_from} to {went_to}: {said} {_in_gap(schedule, segment, count)}."
-    else:
-        effect = f"The clocks go back from {came_from} to {went_to}: {said} {_repeated(schedule, count)}."
+    fate = _in_gap(schedule, segment, said, count) if is_gap else _repeated(schedule, said, count)
+    effect = say(Remark("forward" if is_gap else "back", (came_from, went_to, fate)), language)
     local_date = (_EPOCH + timedelta(seconds=next_local(cron, low))).date()
     return ClockChange(segment.start * 1000, local_date, "gap" if is_gap else "repeat", times, count, effect)
 
 
-def _in_gap(schedule: Schedule, segment: Segment, count: int) -> str:
+def _in_gap(schedule: Schedule, segment: Segment, said: str | Remark, count: int) -> Remark:
     cron = schedule.compiled()
     slot = made_good(cron, schedule.dst, segment)
-    missing = "does not exist" if count == 1 else "do not exist"
+    many = "one" if count == 1 else "many"
     if slot is None:
-        return f"{missing}, and {'does' if count == 1 else 'do'} not run"
+        return Remark(f"{many}_lost", (said,))
     local = slot + segment.offset
-    if next_local(cron, local) == local:
-        return f"{missing}; the run at {_clock(local)} stands for {'it' if count == 1 else 'them'}"
-    return f"{missing}; {'it runs' if count == 1 else 'one run for all of them comes'} at {_clock(local)} instead"
+    is_its_own = next_local(cron, local) == local
+    return Remark(f"{many}_{'covered' if is_its_own else 'moved'}", (said, _clock(local)))
 
 
-def _repeated(schedule: Schedule, count: int) -> str:
+def _repeated(schedule: Schedule, said: str | Remark, count: int) -> Remark:
     both = schedule.dst == "run_both" or is_literal(schedule.compiled(), schedule.dst)
-    times = "both times" if both else "the first time only"
-    return f"comes twice, and runs {times}" if count == 1 else f"come twice, and run {times}"
+    return Remark(f"{'one' if count == 1 else 'many'}_{'both' if both else 'first'}", (said,))
 
 
 def _times(cron: Cron, local: int, count: int) -> tuple[str, ...]:
@@ -102,12 +101,12 @@ def _times(cron: Cron, local: int, count: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _listed(times: tuple[str, ...], count: int) -> str:
+def _listed(times: tuple[str, ...], count: int) -> str | Remark:
     if count == 1:
         return times[0]
     if count <= _MOST_TIMES_SAID:
-        return f"{', '.join(times[: count - 1])} and {times[count - 1]}"
-    return f"{', '.join(times[:_MOST_TIMES_SAID])} and {count - _MOST_TIMES_SAID} more"
+        return Remark("and", (", ".join(times[: count - 1]), times[count - 1]))
+    return Remark("and_more", (", ".join(times[:_MOST_TIMES_SAID]), str(count - _MOST_TIMES_SAID)))
 
 
 def _clock(local: int) -> str:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple, NoReturn
 
-from zerocron.core.errors import Invalid
+from zerocron.core.schedule.sentences import Remark, Unit, refusal
 
 WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 MONTHS = (
@@ -37,7 +37,7 @@ FULL_NAMES = {name.upper(): name[:3].upper() for name in WEEKDAYS + MONTHS}
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    name: str
+    name: Unit
     low: int
     high: int
     cycle: int  # how many values before the range starts again; 0: it never does
@@ -101,7 +101,7 @@ class Cron:
     has_seconds: bool
     # day_masks[length of the month - 28][weekday of its 1st, Monday 0]: bit d is set when day d matches
     day_masks: tuple[tuple[int, ...], ...]
-    warnings: tuple[str, ...]
+    remarks: tuple[Remark, ...]  # warnings
 
 
 @lru_cache(maxsize=8192)
@@ -129,17 +129,13 @@ def compile_cron(text: str, day_match: DayMatch = "either") -> Cron:
         rhythm=minute.startswith("*") or hour.startswith("*"),
         has_seconds=len(parts) != 5,
         day_masks=_day_masks(of_month, of_week, either),
-        warnings=(
+        remarks=(
             *(_day_warnings(day, weekday) if day_match == "either" else ()),
             *_warnings(second, minute, hour, day),
         ),
     )
     if not _can_match(cron):
-        raise Invalid(
-            f"{shown(canonical)} can never fire: no month it names has such a day.",
-            field="schedule",
-            suggestions=_with_last_day(parts),
-        )
+        raise refusal("never", shown(canonical), suggestions=_with_last_day(parts))
     return cron
 
 
@@ -148,19 +144,10 @@ def _split(text: str) -> list[str]:
     if len(parts) == 1 and parts[0].startswith("@"):
         if parts[0] not in NICKNAMES:
             known = ", ".join(name.lower() for name in NICKNAMES)
-            raise Invalid(
-                f"{shown(text)} is not a nickname 0cron knows; it knows {known}.",
-                field="schedule",
-                suggestions=("@daily", "@hourly"),
-            )
+            raise refusal("nickname", shown(text), known, suggestions=("@daily", "@hourly"))
         parts = NICKNAMES[parts[0]].split()
     if len(parts) not in (5, 6, 7):
-        raise Invalid(
-            f"A cron expression has 5 fields (minute hour day month weekday), 6 (second first) or 7 (second first, "
-            f"year last); {shown(text)} has {len(parts)}.",
-            field="schedule",
-            suggestions=EXAMPLES,
-        )
+        raise refusal("field_count", shown(text), str(len(parts)), suggestions=EXAMPLES)
     first_day = 2 if len(parts) == 5 else 3
     for place in (first_day, first_day + 2):
         if parts[place] == "?":
@@ -222,7 +209,7 @@ def _range(field: _Field, term: str) -> Iterator[int]:
     first, last, step_text = match.groups()
     step = int(step_text) if step_text else 1
     if step == 0:
-        _refuse(field, term, "A step must be at least 1.")
+        _refuse(field, term, Remark("step_zero"))
     if first == "*":
         if last is not None:
             _refuse(field, term)
@@ -232,7 +219,7 @@ def _range(field: _Field, term: str) -> Iterator[int]:
     if high >= low:
         return iter(range(low, high + 1, step))
     if not field.cycle:
-        _refuse(field, term, f"The {field.name} range {term} runs backwards.")
+        _refuse(field, term, Remark("backwards", (term,), field.name))
     low = field.low + (low - field.low) % field.cycle  # Sunday as 7 begins a wrapping range as 0
     high += field.cycle if high < low else 0
     return (field.low + (value - field.low) % field.cycle for value in range(low, high + 1, step))
@@ -243,26 +230,26 @@ def _value(field: _Field, text: str, term: str) -> int:
     if text in field.names:
         return field.names[text]
     if text in FULL_NAMES and FULL_NAMES[text] in field.names:
-        _refuse(field, text, f"Write {FULL_NAMES[text]}.")
+        _refuse(field, text, Remark("write", (FULL_NAMES[text],)))
     if not text.isdigit():
         _refuse(field, term)
     value = int(text)
     if not field.low <= value <= field.high:
         if field is _WEEKDAY and _YEAR.low <= value <= _YEAR.high:
-            _refuse(field, text, "A year needs seven fields: second minute hour day month weekday year.")
+            _refuse(field, text, Remark("year_needs_seven"))
         if field is _HOUR and value == 24:
-            _refuse(field, text, "Midnight is hour 0, not 24.")
+            _refuse(field, text, Remark("midnight_is_0"))
         _refuse(field, text)
     return value
 
 
-def _refuse(field: _Field, term: str, why: str = "") -> NoReturn:
+def _refuse(field: _Field, term: str, why: Remark | None = None) -> NoReturn:
     words = (*field.names, *field.special)
-    use = f"Use {field.low} to {field.high}" + (f", or {', '.join(words)}." if words else ".")
-    what = (
-        f"The {field.name} field cannot hold {shown(term)}." if term else f"The {field.name} field has an empty item."
-    )
-    raise Invalid(f"{what} {why or use}", field="schedule")
+    bounds = str(field.low), str(field.high)
+    why = why or (Remark("use_or", (*bounds, ", ".join(words))) if words else Remark("use", bounds))
+    if not term:
+        raise refusal("empty_term", why, unit=field.name)
+    raise refusal("term", shown(term), why, unit=field.name)
 
 
 def shown(text: str) -> str:
@@ -338,34 +325,31 @@ def _can_match(cron: Cron) -> bool:
 # --- warnings ------------------------------------------------------------------------------------------------------
 
 
-def _day_warnings(day: str, weekday: str) -> Iterator[str]:
+def _day_warnings(day: str, weekday: str) -> Iterator[Remark]:
     """For someone who has not said whether either or both day fields must match."""
     if "*" not in (day, weekday):
         if day.startswith("*") or weekday.startswith("*"):
-            yield "A day field that begins with * is an extra condition: it fires only when BOTH day fields match."
+            yield Remark("both_days")
         else:
-            yield "Day of month and day of week are both restricted: it fires when EITHER matches (Debian cron's rule)."
+            yield Remark("either_day")
 
 
-def _warnings(second: str, minute: str, hour: str, day: str) -> Iterator[str]:
-    for field, text, whole in ((_SECOND, second, "minute"), (_MINUTE, minute, "hour"), (_HOUR, hour, "day")):
-        yield from _step_warnings(field, text, whole)
+def _warnings(second: str, minute: str, hour: str, day: str) -> Iterator[Remark]:
+    for field, text in ((_SECOND, second), (_MINUTE, minute), (_HOUR, hour)):
+        yield from _step_warnings(field, text)
     if match := re.fullmatch(r"\*/([0-9]+)", day):
         step = int(match[1])
         if 1 < step < 31:
-            yield f"{day} in the day of month field starts again on the 1st of each month; it is not every {step} days."
+            yield Remark("days_restart", (day, str(step)))
 
 
-def _step_warnings(field: _Field, text: str, whole: str) -> Iterator[str]:
+def _step_warnings(field: _Field, text: str) -> Iterator[Remark]:
     for term in text.split(","):
         match = _TERM.fullmatch(term)
         if match is None or match[3] is None or match[2] is not None:
             continue
         step, start = int(match[3]), 0 if match[1] == "*" else _value(field, match[1], term)
         if start + step > field.high:
-            yield (
-                f"The step of {term[:20]} is larger than the {field.name} field: it fires only at {field.name} "
-                f"{start} of each {whole}. For a period in real time write 'every {match[3][:6]} {field.name}s'."
-            )
+            yield Remark("step_too_large", (term[:20], str(start), match[3][:6]), field.name)
         elif start < step and field.cycle % step:
-            yield f"{term} does not divide the {whole} evenly: it starts again at {field.name} {start} of each {whole}."
+            yield Remark("step_uneven", (term, str(start)), field.name)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from zerocron.core.errors import Invalid
 from zerocron.core.schedule.cron_parse import shown
+from zerocron.core.schedule.sentences import Remark, refusal
 from zerocron.core.schedule.zones import END_SECOND, local_to_seconds
 
 LONGEST_INTERVAL = 366 * 86_400_000
@@ -26,6 +26,7 @@ _UNITS = {
 _UNIT_MS = {word: ms for ms, words in _UNITS.items() for word in words}
 _LENGTH = re.compile(r"(every|in) ([0-9]+) ?([a-z]+)")
 _SINGULAR = {"every second": 1_000, "every minute": 60_000, "every hour": 3_600_000}
+_IDEAS = ("every 90 minutes", "every 2 hours", "in 20 minutes", "0 9 * * *")
 _GO_LENGTH = re.compile(r"@every (?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")
 _INSTANT = re.compile(
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
@@ -47,7 +48,7 @@ class Moment:
     """One instant, independent of now."""
 
     at: int
-    warnings: tuple[str, ...]
+    remarks: tuple[Remark, ...]
 
 
 def read_span(text: str) -> Span | None:
@@ -57,35 +58,24 @@ def read_span(text: str) -> Span | None:
     if match := _LENGTH.fullmatch(text):
         word, number, unit = match.groups()
         if unit not in _UNIT_MS:
-            raise Invalid(
-                f"{shown(unit)} is not a unit of time: use seconds, minutes, hours, days or weeks.",
-                field="schedule",
-                suggestions=(f"{word} {number} minutes",) if len(number) <= 6 else (),
-            )
+            ideas = (f"{word} {number} minutes",) if len(number) <= 6 else ()
+            raise refusal("length_unit", shown(unit), suggestions=ideas)
         return _bounded(word, int(number) * _UNIT_MS[unit])
     if text.startswith("@every"):
         _refuse_go_length(text)
     if text.startswith(("every ", "in ")) or text in ("every", "in"):
-        raise Invalid(
-            f"{shown(text)} is not an interval 0cron can read: write 'every', a whole number and a unit "
-            "(or 'in', a number and a unit, for one run).",
-            field="schedule",
-            suggestions=("every 90 minutes", "every 2 hours", "in 20 minutes", "0 9 * * *"),
-        )
+        raise refusal("no_interval", shown(text), suggestions=_IDEAS)
     return None
 
 
 def _bounded(word: str, ms: int) -> Span:
     if word == "in":
         if ms < 1_000:
-            raise Invalid("A waiting time must be at least 1 second.", field="schedule", suggestions=("in 1 second",))
+            raise refusal("wait_bounds", suggestions=("in 1 second",))
         return Span("in", ms)
     if not 1_000 <= ms <= LONGEST_INTERVAL:
-        raise Invalid(
-            "An interval must be at least 1 second and at most 366 days.",
-            field="schedule",
-            suggestions=("every 1 second",) if ms < 1_000 else ("every 366 days", "0 0 1 1 *"),
-        )
+        ideas = ("every 1 second",) if ms < 1_000 else ("every 366 days", "0 0 1 1 *")
+        raise refusal("interval_bounds", suggestions=ideas)
     return Span("every", ms)
 
 
@@ -98,9 +88,7 @@ def _refuse_go_length(text: str) -> None:
             if total and total % size == 0:
                 suggestions = [f"every {total // size} {unit}"]
                 break
-    raise Invalid(
-        f"0cron does not take '@every'; write it as '{suggestions[0]}'.", field="schedule", suggestions=suggestions
-    )
+    raise refusal("go_length", suggestions[0], suggestions=suggestions)
 
 
 def looks_like_moment(text: str) -> bool:
@@ -113,31 +101,30 @@ def read_moment(text: str, zone: str) -> Moment | None:
     match = _INSTANT.fullmatch(text)
     if match is None:
         return None
-    warnings: tuple[str, ...] = () if match["hour"] else ("No time was given: it runs at 00:00.",)
+    remarks: tuple[Remark, ...] = () if match["hour"] else (Remark("midnight_used"),)
     try:
         wall = datetime.fromisoformat(match["date"]).replace(
             hour=int(match["hour"] or 0), minute=int(match["minute"] or 0), second=int(match["second"] or 0), tzinfo=UTC
         )
+    except ValueError:
+        raise refusal("no_moment", shown(text)) from None
+    try:
         offset = _offset(match["offset"])
-    except ValueError as error:
-        raise Invalid(f"{shown(text)} is not a date and time: {error}.", field="schedule") from None
+    except ValueError:
+        raise refusal("no_offset", shown(text)) from None
     ms = int((match["fraction"] or "0")[:3].ljust(3, "0"))
     local = int(wall.timestamp())
     if not 0 <= local < END_SECOND - 2 * 86_400:
-        raise Invalid(f"{shown(text)} is outside the years 1970 to 2499.", field="schedule")
+        raise refusal("moment_bounds", shown(text))
     if offset is not None:
-        return Moment((local - offset) * 1000 + ms, warnings)
+        return Moment((local - offset) * 1000 + ms, remarks)
     seconds = local_to_seconds(zone, local)
     if not seconds:
         later = _wall(local_after_gap(zone, local))
-        raise Invalid(
-            f"{shown(text)} does not exist in {zone}: the clocks go forward over it. The first time after is {later}.",
-            field="schedule",
-            suggestions=(later,),
-        )
+        raise refusal("moment_skipped", shown(text), zone, later, suggestions=(later,))
     if len(seconds) > 1:
-        warnings += (f"The clocks of {zone} show this time twice that day: it runs at the first.",)
-    return Moment(seconds[0] * 1000 + ms, warnings)
+        remarks += (Remark("comes_twice", (zone,)),)
+    return Moment(seconds[0] * 1000 + ms, remarks)
 
 
 def _offset(text: str | None) -> int | None:

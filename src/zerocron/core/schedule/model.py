@@ -12,6 +12,7 @@ from typing import Literal
 from zerocron.core.schedule import cron_next, describe
 from zerocron.core.schedule.cron_next import DstPolicy
 from zerocron.core.schedule.cron_parse import Cron, DayMatch, compile_cron
+from zerocron.core.schedule.sentences import Remark, say
 from zerocron.core.schedule.zones import END_SECOND
 
 
@@ -101,4 +102,9 @@ class Parsed:
     """A schedule as read from a person's text, and what that person should know about it."""
 
     schedule: Schedule
-    warnings: tuple[str, ...]
+    remarks: tuple[Remark, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The remarks in English."""
+        return tuple(say(remark) for remark in self.remarks)

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NoReturn
 
-from zerocron.core.errors import Invalid
 from zerocron.core.schedule.cron_next import DstPolicy, is_literal
 from zerocron.core.schedule.cron_parse import EXAMPLES, Cron, DayMatch, compile_cron, shown
 from zerocron.core.schedule.intervals import Moment, Span, read_moment, read_span
 from zerocron.core.schedule.model import Parsed, Schedule
 from zerocron.core.schedule.repairs import repaired
+from zerocron.core.schedule.sentences import Refusal, Remark, refusal
 from zerocron.core.schedule.zones import END_SECOND, changed_hours, check_timezone
 
 LONGEST_TEXT = 1_000
@@ -39,31 +39,29 @@ def parse(
     anchored at `anchor`, or at `now` without one.
     """
     if len(text) > LONGEST_TEXT:
-        raise Invalid(
-            f"A schedule has at most {LONGEST_TEXT:,} characters; this one has {len(text):,}.", field="schedule"
-        )
+        raise refusal("too_long", f"{LONGEST_TEXT:,}", f"{len(text):,}")
     timezone = check_timezone(timezone)
     try:
         reading = _read(text, timezone, dst, day_match)
-    except Invalid as refusal:
+    except Refusal as refused:
         meant = (
             Schedule("cron", cron.text, None, None, timezone, dst, day_match) for cron in repaired(text, day_match)
         )
         likely = [str(schedule.cron) for schedule in meant if schedule.next_after(now) is not None]
-        raise Invalid(refusal.message, field="schedule", suggestions=likely or refusal.suggestions) from None
+        raise Refusal(refused.remark, suggestions=likely or refused.suggestions) from None
     if isinstance(reading, Parsed):
         parsed = reading
     elif isinstance(reading, Moment):
         schedule = Schedule("once", None, None, reading.at, timezone, dst, day_match)
-        parsed = Parsed(schedule, reading.warnings)
+        parsed = Parsed(schedule, reading.remarks)
     elif reading.word == "in":
         if now + reading.ms >= END_SECOND * 1000:
-            raise Invalid(f"{shown(text)} is after the year 2499; give an earlier date and time.", field="schedule")
+            raise refusal("too_late", shown(text))
         parsed = Parsed(Schedule("once", None, None, now + reading.ms, timezone, dst, day_match), ())
     else:
         start = now if anchor is None else anchor
         schedule = Schedule("interval", None, reading.ms, start, timezone, dst, day_match)
-        parsed = Parsed(schedule, interval_warnings(schedule))
+        parsed = Parsed(schedule, interval_remarks(schedule))
     if parsed.schedule.next_after(now) is None:
         _refuse_past(text, parsed.schedule.kind)
     return parsed
@@ -79,61 +77,45 @@ def _read(text: str, timezone: str, dst: DstPolicy, day_match: DayMatch) -> Pars
         return found
     cron = compile_cron(plain, day_match)
     schedule = Schedule("cron", cron.text, None, None, timezone, dst, day_match)
-    return Parsed(schedule, (*cron.warnings, *_clock_warnings(cron, timezone, dst)))
+    return Parsed(schedule, (*cron.remarks, *_clock_remarks(cron, timezone, dst)))
 
 
-def _clock_warnings(cron: Cron, timezone: str, dst: DstPolicy) -> Iterator[str]:
+def _clock_remarks(cron: Cron, timezone: str, dst: DstPolicy) -> Iterator[Remark]:
     """Where the policy for clock changes is not what decides."""
     if not is_literal(cron, dst) or changed_hours(timezone).isdisjoint(cron.hours):
         return
     if dst != "run_once":
-        yield (
-            "The policy for clock changes has no effect here: a schedule whose minute or hour begins with * follows "
-            "the wall clock, through both passes of a repeated hour."
-        )
+        yield Remark("policy_without_effect")
     elif cron.has_seconds and len(cron.hours) < 24:
-        yield (
-            "With a second field, times are taken literally when the clocks change: a local time that is skipped does "
-            "not run, one that is repeated runs twice."
-        )
+        yield Remark("seconds_are_literal")
 
 
 def _plain(text: str) -> str:
     """The text as printable ASCII with single spaces; Invalid for anything that only looks like it."""
     text = text.strip(" \t\r\n")
     if "\n" in text or "\r" in text:
-        raise Invalid("A schedule is one line; make one job for each line.", field="schedule")
+        raise refusal("one_line")
     if not text.isascii():
         text = "".join(" " if unicodedata.category(c) == "Zs" else c for c in text)
     text = " ".join(word for word in text.replace("\t", " ").split(" ") if word)
     if not text:
-        raise Invalid(
-            "A schedule is needed: a cron expression, an interval or a date and time.",
-            field="schedule",
-            suggestions=EXAMPLES,
-        )
+        raise refusal("needed", suggestions=EXAMPLES)
     for character in text:
         if not " " <= character <= "~":
             name = unicodedata.name(character, "no printable character").lower()
-            raise Invalid(
-                f"The schedule holds a character that does not belong there: U+{ord(character):04X} ({name}).",
-                field="schedule",
-            )
+            raise refusal("character", f"{ord(character):04X}", name)
     return text
 
 
-def interval_warnings(schedule: Schedule) -> tuple[str, ...]:
+def interval_remarks(schedule: Schedule) -> tuple[Remark, ...]:
     """What someone who counts in days may not expect of an interval."""
     assert schedule.every_ms, "an interval has a length"
     if schedule.every_ms % 86_400_000 or not changed_hours(schedule.timezone):
         return ()
-    return (
-        "An interval counts real time: the local time of its runs shifts when the clocks change. For a fixed local "
-        "time write a cron expression such as '0 9 * * *'.",
-    )
+    return (Remark("interval_shifts"),)
 
 
 def _refuse_past(text: str, kind: str) -> NoReturn:
     if kind == "once":
-        raise Invalid(f"{shown(text)} is in the past; give a later date and time.", field="schedule")
-    raise Invalid(f"{shown(text)} will not fire again: nothing it names is still to come.", field="schedule")
+        raise refusal("past", shown(text))
+    raise refusal("over", shown(text))

@@ -23,7 +23,7 @@ from functools import lru_cache
 from importlib import resources
 from zoneinfo import ZoneInfo
 
-from zerocron.core.errors import Invalid
+from zerocron.core.schedule.sentences import Remark, refusal
 
 DAY = 86_400
 # Slots exist from 1970-01-01 up to 2500-01-01, both UTC: every search has an end.
@@ -141,10 +141,10 @@ def check_timezone(name: str) -> str:
     if name in _names():
         return name
     suggestions = _nearest(name)
-    hint = f"Did you mean {' or '.join(suggestions[:2])}?" if suggestions else "Use an IANA name such as Europe/Paris."
+    hint = Remark(("zone_use", "zone_meant", "zone_or")[min(len(suggestions), 2)], suggestions[:2])
     if suggestions and suggestions[0].startswith("Etc/GMT"):
-        hint += " (The sign in Etc names is reversed: Etc/GMT-2 is two hours ahead of UTC.)"
-    raise Invalid(f"There is no time zone {_shown(name)}. {hint}", field="timezone", suggestions=suggestions)
+        hint = Remark("zone_reversed", (hint,))
+    raise refusal("zone", _shown(name), hint, field="timezone", suggestions=suggestions)
 
 
 def same_clocks(one: str, other: str) -> bool:

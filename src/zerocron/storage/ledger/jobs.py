@@ -7,6 +7,7 @@ the cursor and what belongs to it, and leaves the engine's counters alone. Must 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
@@ -297,15 +298,64 @@ def ids_page(connection: Connection, after: str, limit: int) -> list[str]:
     return [row[0] for row in fetch(connection, query, {})]
 
 
-def cron_jobs_due_after(connection: Connection, *, after_id: str, now: Instant, limit: int) -> list[Job]:
-    """Active cron jobs whose next slot is still to come, by id: those that changed zone data may move."""
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where an active cron job stands, and the schedule that says where it should."""
+
+    team_id: str
+    job_id: str
+    version: int
+    next_run_at: Instant
+    schedule: Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class CursorMove:
+    """A job's next slot, as it was seen and as it is to be."""
+
+    team_id: str
+    job_id: str
+    version: int
+    seen: Instant
+    following: Instant
+
+
+def cron_cursors(connection: Connection, *, after: tuple[Instant, str], limit: int) -> list[Cursor]:
+    """Active cron jobs by (next_run_at, id), from the one after `after` on."""
+    due, after_id = after
     query: Select[Any] = (
-        select(*_ALL)
-        .where(jobs.c.id > after_id, jobs.c.schedule_kind == "cron", jobs.c.next_run_at > now)
-        .order_by(jobs.c.id)
+        select(jobs.c.team_id, jobs.c.id, jobs.c.version, jobs.c.next_run_at, *_SCHEDULE)
+        .where(
+            jobs.c.schedule_kind == "cron",
+            jobs.c.next_run_at >= due,
+            or_(jobs.c.next_run_at > due, jobs.c.id > after_id),
+        )
+        .order_by(jobs.c.next_run_at, jobs.c.id)
         .limit(limit)
     )
-    return [_job(row) for row in fetch(connection, query, {})]
+    return [
+        Cursor(team_id, job_id, version, next_run_at, Schedule(*schedule))
+        for team_id, job_id, version, next_run_at, *schedule in fetch(connection, query, {})
+    ]
+
+
+def move_cursors(connection: Connection, moves: Sequence[CursorMove]) -> set[str]:
+    """Set the next slots of jobs that still stand where they were seen, and nothing else of them; their ids."""
+    columns = {
+        "id": jobs.c.id.type,
+        "version": Integer(),
+        "seen": jobs.c.next_run_at.type,
+        "following": jobs.c.next_run_at.type,
+    }
+    rows = batch(connection.dialect.name, columns)
+    statement = (
+        update(jobs)
+        .values(next_run_at=rows.c.following)
+        .where(jobs.c.id == rows.c.id, jobs.c.version == rows.c.version, jobs.c.next_run_at == rows.c.seen)
+        .returning(jobs.c.id)
+    )
+    packed_moves = pack([[move.job_id, move.version, move.seen, move.following] for move in moves])
+    return set(connection.scalars(statement, packed_moves))
 
 
 def _insert_version(connection: Connection, job: Job) -> None:
