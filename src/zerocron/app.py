@@ -167,18 +167,23 @@ async def run_node(
             time_keeping = Loop("clock", partial(_keep_time, ledger, ground.on_time), clock=clock, metrics=metrics)
             time_keeping.start()
             stack.push_async_callback(time_keeping.stop)
-        key_use = Loop("key-use", keys.save_use, clock=clock, metrics=metrics)
-        key_use.start()
-        stack.push_async_callback(_stop_key_use, key_use, keys)
-        if engine is not None:
-            secret_use = Loop("secret-use", engine.unsealer.save_use, clock=clock, metrics=metrics)
-            secret_use.start()
-            stack.push_async_callback(secret_use.stop)
-            zone_data = ZoneData(ledger=ledger, timetable=ground.timetable, clock=clock, version=tzdata_version())
-            refreshing = Loop("zone-data", zone_data.tick, clock=clock, metrics=metrics)
-            refreshing.start()
-            stack.push_async_callback(refreshing.stop)
+        _start_upkeep(engine, keys, ground, stack)
         yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings)
+
+
+def _start_upkeep(engine: Engine | None, keys: Keys, ground: Ground, stack: contextlib.AsyncExitStack) -> None:
+    """What goes on beside the work: it may be late, and its failures stop nothing."""
+    clock, metrics = ground.clock, ground.metrics
+    key_use = Loop("key-use", keys.save_use, clock=clock, metrics=metrics)
+    key_use.start()
+    stack.push_async_callback(_stop_key_use, key_use, keys)
+    if engine is None:
+        return
+    zone_data = ZoneData(ledger=ground.ledger, timetable=ground.timetable, clock=clock, version=tzdata_version())
+    for name, tick in (("secret-use", engine.unsealer.save_use), ("zone-data", zone_data.tick)):
+        loop = Loop(name, tick, clock=clock, metrics=metrics)
+        loop.start()
+        stack.push_async_callback(loop.stop)
 
 
 @dataclass(frozen=True, slots=True)
