@@ -217,7 +217,6 @@ class Channels:
             at=now,
             subject_id=channel.id,
             subject_name=channel.name,
-            reason="Somebody asked for this test. Alerts will look like it.",
         )
         envelope = Envelope(alert_id=test_id, notices=(notice,), base_url=self._outlets.base_url)
         return await deliver(kind, config, envelope, self._outlets.ways, self._clock)

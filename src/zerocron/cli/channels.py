@@ -88,7 +88,7 @@ def list_channels(client: Client, as_json: o.AsJson = False) -> None:
         say(f"There are none yet, so nobody is told of anything. Make one: {program()} channels create --help")
         return
     now = SystemClock().now()
-    made = table("NAME / ID", "KIND", "STATUS", "LEADS TO", "LAST SENT")
+    made = table("NAME / ID", "KIND", "STATUS", "LEADS TO", "SENT")
     made.columns[0].min_width = 36
     for channel in page["items"]:
         sent = channel["last_sent_at"]
