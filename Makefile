@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS := -n auto --dist loadgroup --no-loadscope-reorder
+WORKERS := -n auto --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup run test services quick check fmt docs faults bench lock clean
 

@@ -52,7 +52,6 @@ def journeys(
         pool.shutdown(cancel_futures=True)
 
 
-@pytest.mark.xdist_group("nodes")
 @pytest.mark.timeout(600)  # the longest, and those that are played before it
 @pytest.mark.parametrize("case", PLAYED, ids=lambda case: f"{case.number} {case.name}")
 def test_fault(case: Case, journeys: Mapping[str, Future[None]]) -> None:

@@ -18,7 +18,7 @@ from tests.faults.mutants import CLUSTER_MUTANTS
 from tests.faults.world import hold, moment
 from tests.support.proxy import RequestVerdict
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("nodes")]
+pytestmark = pytest.mark.timeout(300)
 
 Mutants = tuple[str, ...]
 Journey = Callable[[Cluster, Mutants], Awaitable[None]]

@@ -19,7 +19,6 @@ from tests.faults.cluster_chaos import ClusterChaos
 SECONDS = 25
 
 
-@pytest.mark.xdist_group("nodes")
 @pytest.mark.timeout(400)
 async def test_random_faults_of_a_cluster(tmp_path: Path) -> None:
     given = os.environ.get("ZEROCRON_FAULT_SEED")  # noqa: TID251  a knob of the tests, not of the product

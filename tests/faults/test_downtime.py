@@ -22,7 +22,7 @@ from zerocron.clock import SystemClock
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.settings import load
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("nodes")]
+pytestmark = pytest.mark.timeout(300)
 
 TEN_MINUTES_MS = 600_000
 

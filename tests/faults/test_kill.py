@@ -15,7 +15,7 @@ import pytest
 from tests.faults import world as worlds
 from tests.faults.world import Call, World, hold, until
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("nodes")]
+pytestmark = pytest.mark.timeout(300)
 
 
 @dataclass(frozen=True, slots=True)

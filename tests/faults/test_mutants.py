@@ -17,7 +17,7 @@ from tests.faults.checker import B_MS, violations
 from tests.faults.mutants import MUTANTS
 from tests.faults.world import World, hold, until
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("nodes")]
+pytestmark = pytest.mark.timeout(300)
 
 Journey = Callable[[World, tuple[str, ...]], Awaitable[None]]
 AT_ONCE = 4

@@ -67,7 +67,6 @@ async def monitor(scene: Cluster, name: str) -> Row:
     return made
 
 
-@pytest.mark.xdist_group("nodes")
 @pytest.mark.timeout(180)
 async def test_pings_while_postgresql_is_cut(tmp_path: Path) -> None:
     async with cluster(tmp_path) as scene:

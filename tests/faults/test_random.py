@@ -18,7 +18,6 @@ from tests.faults.world import World
 SECONDS = 12
 
 
-@pytest.mark.xdist_group("nodes")
 @pytest.mark.timeout(300)
 async def test_random_faults(world: World) -> None:
     given = os.environ.get("ZEROCRON_FAULT_SEED")  # noqa: TID251  a knob of the tests, not of the product
