@@ -17,6 +17,7 @@ TESTS = Path(__file__).parents[1]
 CASES = [json.loads(line) for line in Path(__file__).with_name("scheduler.jsonl").read_text("utf-8").splitlines()]
 
 ENGINE, VERBS = "engine/test_engine.py", "engine/test_verbs_and_slots.py"
+ZONE_DATA = "engine/test_zonedata.py"
 PLANNING, STARTING = "core/test_planning.py", "engine/test_starting.py"
 LEDGER, SQLITE, PLANS = (f"storage/test_ledger_{name}.py" for name in ("contract", "sqlite", "plans"))
 TWICE = "test_a_job_in_the_hour_that_comes_twice_runs_once_that_day"
@@ -62,7 +63,7 @@ COVERED: dict[str, tuple[str, str]] = {
     "sch-049": (VERBS, "test_editing_other_jobs_does_not_move_an_interval"),
     "sch-051": (VERBS, "test_a_shorter_interval_makes_no_slot_of_the_past_a_missed_one"),
     "sch-052": (VERBS, "test_another_zone_moves_the_next_slot_at_once"),
-    "sch-053": (VERBS, "test_changed_zone_data_moves_stored_slots_before_anything_starts"),
+    "sch-053": (ZONE_DATA, "test_other_zone_data_moves_the_cursors_that_it_changes"),
     "sch-054": (VERBS, "test_a_pause_between_two_slots_loses_neither"),
     "sch-055": (VERBS, STOPPED_MEANWHILE),
     "sch-056": (ENGINE, "test_a_job_that_another_process_wrote_is_picked_up"),

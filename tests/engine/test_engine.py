@@ -461,7 +461,7 @@ async def test_a_ledger_that_is_away_at_the_start_may_come_later(tmp_path: Path)
         house.ledger.before_write = away
         with pytest.raises(Unavailable):
             await house.engine.start()
-        assert house.engine.stalled() == ["scheduler", "sweep", "session", "retention"]
+        assert house.engine.stalled() == [loop.name for loop in house.engine.loops]
         await house.clock.advance(30)
         house.ledger.before_write = lambda: None
         await house.engine.start()

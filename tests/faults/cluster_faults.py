@@ -21,13 +21,14 @@ from typing import Any, Literal
 from tests.faults.cluster import Cluster
 from tests.faults.cluster import cluster as make_cluster
 from tests.faults.world import Call, answer_ok, hold, moment, until
+from tests.support.environment import ENVIRONMENT
 from tests.support.postgres import PostgresServer
 from tests.support.proxy import AnswerVerdict, RequestVerdict
 
 Journey = Callable[[Cluster], Awaitable[None]]
 LOOK_SECONDS = 0.15
 LATENESS = (
-    "SELECT runs.team_id, scheduled_for, executions.started_at - scheduled_for AS late "
+    "SELECT runs.team_id, runs.scheduled_for, executions.started_at - runs.scheduled_for AS late "
     "FROM runs JOIN executions ON run_id = runs.id WHERE executions.attempt = 1"
 )
 """By when the request began: a run's own row says it only when it has ended."""
@@ -841,7 +842,7 @@ async def scene_of(case: Case, folder: Path, *, scale: float) -> AsyncIterator[C
 
 def may_mount() -> bool:
     """Whether this process may make a small disk: root with the right to mount."""
-    probe = subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False)
+    probe = subprocess.run(["unshare", "--mount", "true"], env=ENVIRONMENT, capture_output=True, check=False)
     return probe.returncode == 0
 
 
@@ -851,7 +852,7 @@ def small_disk(server: PostgresServer, megabytes: int, database: str) -> Any:
     folder = server.folder / "small"
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0777", "tmpfs", str(folder)]
-    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True)
     try:
         tables = folder / "tables"
         tables.mkdir()
@@ -864,4 +865,4 @@ def small_disk(server: PostgresServer, megabytes: int, database: str) -> Any:
         (folder / "filler").unlink(missing_ok=True)
         if server._process is not None:
             server.stop("immediate")
-        subprocess.run(["umount", "--lazy", str(folder)], check=True, capture_output=True)
+        subprocess.run(["umount", "--lazy", str(folder)], env=ENVIRONMENT, check=True, capture_output=True)

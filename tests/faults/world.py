@@ -241,7 +241,7 @@ class NodeProcess:
         """Wait until it has halted at its stop point; the returned function continues it."""
         process = self.process
         assert process is not None
-        await until(self.death_note.exists, "the halt of the node", seconds)
+        await until(lambda: self.death_note.exists() and self.death_note.read_text(), "the halt of the node", seconds)
         return self._go_on(process, int(self.death_note.read_text()))
 
     def _go_on(self, process: Forked, since: int) -> Callable[[], None]:

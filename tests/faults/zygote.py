@@ -23,6 +23,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tests.support.environment import ENVIRONMENT
+
 ANSWER_SECONDS_MAX = 60.0
 ROOT = Path(__file__).parents[2]
 
@@ -67,7 +69,13 @@ class Zygote:
     def __init__(self) -> None:
         command = [sys.executable, "-m", "tests.faults.zygote"]
         self._process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+            command,
+            cwd=ROOT,
+            env=ENVIRONMENT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
         self._asking = threading.Lock()
         self._made: list[Forked] = []

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -274,6 +275,7 @@ async def test_a_job_comes_back_as_it_was_written(ledger: Ledger, job: Job) -> N
             job.schedule,
             job.definition,
             job.definition.url,
+            orjson.dumps(job.notify).decode(),
         )
     }
     kept = await ledger.read(lambda connection: jobs.definitions(connection, [(job.id, 1)]))

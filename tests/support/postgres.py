@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from tests.support.environment import ENVIRONMENT
 from tests.support.redis import free_port
 
 from zerocron.storage.ledger.postgres import PostgresLedger
@@ -158,6 +159,7 @@ class PostgresServer:
         words = ["--no-psqlrc", "-qAt", "-v", "ON_ERROR_STOP=1", "-c", sql, self.url(database)]
         done = subprocess.run(
             [str(self._binaries / "psql"), *words],
+            env=ENVIRONMENT,
             capture_output=True,
             text=True,
             check=False,
@@ -185,6 +187,7 @@ class PostgresServer:
         options = ["--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C", "-U", self.user]
         done = subprocess.run(
             [self._binaries / "initdb", "-D", self._data, *options],
+            env=ENVIRONMENT,
             capture_output=True,
             text=True,
             check=False,
@@ -199,6 +202,7 @@ class PostgresServer:
         with self._log.open("ab") as log:
             process = subprocess.Popen(
                 [self._binaries / "postgres", "-D", self._data, *words],
+                env=ENVIRONMENT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 import redis
+from tests.support.environment import ENVIRONMENT
 
 from zerocron.clock import SystemClock
 
@@ -139,7 +140,9 @@ class RedisServer:
 
     def _run(self, command: list[str], *, ready_when: str) -> bool:
         try:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            process = subprocess.Popen(
+                command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
         except FileNotFoundError:
             raise AssertionError(
                 "These tests start their own Redis, and there is no redis-server here: apt-get install redis-server"
