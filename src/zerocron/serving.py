@@ -48,23 +48,38 @@ def url_of(listener: socket.socket) -> str:
 class BoundedProtocol(HttpToolsProtocol):
     """uvicorn's protocol with a bound on what it holds of a request before anybody has looked at it."""
 
-    _head_bytes = 0
+    _bytes_without_body = 0
+    _had_body = False
     _head_is_done = False
 
     def data_received(self, data: bytes) -> None:
+        self._had_body = False
         super().data_received(data)
-        if not self._head_is_done:
-            self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
-                self.send_400_response(f"The address and the headers have at most {HEAD_BYTES_MAX} bytes.")
+        if self._had_body:
+            return
+        self._bytes_without_body += len(data)
+        if self._bytes_without_body <= HEAD_BYTES_MAX or self.transport.is_closing():
+            return
+        if self._head_is_done:  # trailers, or framing without anything in it
+            self.transport.close()
+        else:
+            self.send_400_response(f"The address and the headers have at most {HEAD_BYTES_MAX} bytes.")
 
     def on_message_begin(self) -> None:
-        self._head_bytes, self._head_is_done = 0, False
+        self._bytes_without_body, self._head_is_done = 0, False
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         self._head_is_done = True
         super().on_headers_complete()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._head_is_done:  # uvicorn would keep trailers, which mean nothing here, for as long as they come
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        self._had_body, self._bytes_without_body = True, 0
+        super().on_body(body)
 
 
 class HttpServer:

@@ -442,6 +442,7 @@ async def test_what_ended_is_kept_for_a_month(post: Post) -> None:
     )
     assert old == 0
     await post.house.sql("UPDATE alerts SET finished_at = finished_at - 31 * 86400000")
+    await post.house.sql("UPDATE channels SET updated_at = updated_at - 86400000")
     await post.house.clock.advance(30)
     assert await post.alerts() == []
     assert await post.house.sql("SELECT id FROM channels") == []

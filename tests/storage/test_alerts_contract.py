@@ -92,6 +92,11 @@ class Life:
         return await self.book.ledger.read(look_up)
 
 
+def notice_of(alert: AlertRow) -> Notice:
+    assert alert.notice is not None
+    return alert.notice
+
+
 async def test_a_failure_and_its_end_are_one_row_each_for_each_channel(ledger: Ledger) -> None:
     one, other = await keep(ledger), await keep(ledger, next_send_at=NOON + 5 * MINUTE)
     await keep(ledger, status="paused")
@@ -106,7 +111,7 @@ async def test_a_failure_and_its_end_are_one_row_each_for_each_channel(ledger: L
         at = max(alert.created_at, NOON + 5 * MINUTE if alert.channel_id == other.id else 0)
         assert (alert.status, alert.tries, alert.next_attempt_at) == ("pending", 0, at)
         assert put[alert_member(alert.team_id, alert.id)] == at
-    notice = found[0].notice
+    notice = notice_of(found[0])
     assert (notice.subject_name, notice.run_id, notice.slot, notice.tags) == ("nightly", run.id, NOON, ("a",))
     assert (notice.output, notice.reason) == ("ok", "The status was 500; the job accepts 2xx.")
     await life.run(well=False)
@@ -153,7 +158,7 @@ async def test_a_lost_run_and_a_disabled_job(ledger: Ledger) -> None:
     await life.book.start(life.job)
     await life.book.lose()
     (alert,) = await alerts_of(ledger)
-    assert (alert.kind, alert.notice.next_at) == ("job.disabled", None)
+    assert (alert.kind, notice_of(alert).next_at) == ("job.disabled", None)
     assert (await life.book.job(life.job)).status == JobStatus.DISABLED
 
 
@@ -163,7 +168,7 @@ async def test_missed_slots_are_one_row(ledger: Ledger) -> None:
     await life.begin()
     started = await life.book.start(life.job, now=NOON + 10 * MINUTE)
     (alert,) = await alerts_of(ledger)
-    assert (alert.kind, alert.notice.count, alert.notice.slot) == ("job.missed", 10, NOON)
+    assert (alert.kind, notice_of(alert).count, notice_of(alert).slot) == ("job.missed", 10, NOON)
     assert alert_member(alert.team_id, alert.id) in started.put
 
 
@@ -206,8 +211,8 @@ async def test_what_is_told_of_a_monitor(ledger: Ledger) -> None:
     assert (early, due) == (False, True)
     assert (again[0], len(again[1]), nothing, asked) == (1, 1, (0, {}), (1, {}))
     down, reminder = await alerts_of(ledger, subject_id=monitor.id)
-    assert (down.notice.reminder, reminder.notice.reminder, down.notice.since) == (False, True, 7)
-    assert down.notice.subject_name == "backup"
+    assert (notice_of(down).reminder, notice_of(reminder).reminder, notice_of(down).since) == (False, True, 7)
+    assert notice_of(down).subject_name == "backup"
 
 
 @pytest.mark.parametrize("kind", list(EventKind))
@@ -278,7 +283,7 @@ async def test_what_ended_long_ago_is_forgotten(ledger: Ledger) -> None:
             if number:
                 assert alert_rows.accept(connection, new.id, NOON + number, "ok")
                 assert not alert_rows.bury(connection, new.id, NOON, "it is sent already")
-            channel_rows.remove_deleted(connection)
+            channel_rows.remove_deleted(connection, gone.updated_at)
 
         await ledger.write(write)
 
@@ -286,7 +291,9 @@ async def test_what_ended_long_ago_is_forgotten(ledger: Ledger) -> None:
         return [alert_rows.remove_finished(connection, NOON + DAY, 1) for _ in range(3)]
 
     removed = await ledger.write(forget)
-    await ledger.write(channel_rows.remove_deleted)
+    await ledger.write(lambda connection: channel_rows.remove_deleted(connection, gone.updated_at))
+    assert await ledger.write(lambda connection: channel_rows.hold(connection, [gone.id])) != {}, "too young"
+    await ledger.write(lambda connection: channel_rows.remove_deleted(connection, NOON + DAY))
     assert removed == [1, 1, 0]
     assert [alert.status for alert in await alerts_of(ledger)] == ["pending"]
     assert await ledger.write(lambda connection: channel_rows.hold(connection, [gone.id])) == {}

@@ -269,7 +269,10 @@ class Pings:
                 return
             log.exception("pings_not_written", pings=len(batch))
             for item in batch:  # so that one that cannot be written takes no other with it
-                await self._write([item], wait=wait)
+                if not wait and item.arrival.monitor_id in self._held:
+                    self._hold(item)  # behind an earlier one of its monitor
+                else:
+                    await self._write([item], wait=wait)
 
     async def _write_together(self, batch: list[_Item], *, wait: bool) -> None:
         arrivals = [item.arrival for item in batch]

@@ -33,7 +33,7 @@ class AlertOut(Output):
 
     id: Identifier
     event_id: Identifier = Field(description="The same for every channel that is told of the event.")
-    event: EventKind
+    event: str = Field(description="What happened, such as `job.failed`.", examples=[str(EventKind.JOB_FAILED)])
     reminder: bool = Field(description="Whether the same was told before, and lasts.")
     subject_id: Identifier = Field(description="The job, monitor, channel or team it is about.")
     subject_name: str
@@ -92,12 +92,12 @@ def _out(alert: AlertRow, channel_name: str, channel_kind: str) -> AlertOut:
     return AlertOut(
         id=alert.id,
         event_id=alert.event_id,
-        event=notice.kind,
-        reminder=notice.reminder,
-        subject_id=notice.subject_id,
-        subject_name=notice.subject_name,
-        happened_at=instant(notice.at),
-        reason=notice.reason,
+        event=alert.kind,
+        reminder=notice is not None and notice.reminder,
+        subject_id=alert.subject_id,
+        subject_name=notice.subject_name if notice else "",
+        happened_at=instant(notice.at if notice else alert.created_at),
+        reason=notice.reason if notice else None,
         channel_id=alert.channel_id,
         channel_name=channel_name,
         channel_kind=channel_kind,

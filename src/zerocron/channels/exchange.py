@@ -42,9 +42,10 @@ async def post(
 
 
 def unanswered(failure: Failure, who: str) -> Again | Refused:
-    """No answer to judge. Names and addresses come and go, so only what is wrong by itself is refused."""
+    """No answer to judge. Names and addresses come and go, and operators change what may be called: only what is wrong
+    by itself is refused."""
     reason = f"{who} was not reached: {failure.message}"
-    return Refused(reason) if failure.permanent else Again(reason)
+    return Refused(reason) if failure.permanent and failure.kind != "address_refused" else Again(reason)
 
 
 def accepted(response: Response, detail: str = "") -> Accepted | None:

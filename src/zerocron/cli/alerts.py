@@ -11,7 +11,7 @@ from zerocron.cli import options as o
 from zerocron.cli import times
 from zerocron.cli.client import Client
 from zerocron.cli.names import find_channel, find_job, find_monitor
-from zerocron.cli.show import clean, lines, note, plural, print_json, print_table, say, table, word
+from zerocron.cli.show import clean, lines, note, print_json, print_table, say, table, word
 from zerocron.clock import SystemClock
 from zerocron.core.errors import Invalid
 
@@ -67,4 +67,4 @@ def list_alerts(
         )
     print_table(made)
     if page["next_cursor"] is not None:
-        note(f"\nThere are more than these {plural(len(page['items']), 'alert')}: --limit N shows N.")
+        note("\nThere are more: --limit N shows N.")

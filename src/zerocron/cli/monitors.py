@@ -67,6 +67,7 @@ MONITOR_OPTIONS: Mapping[str, Any] = {
         bool | None, _expects("--resume-on-ping/--stay-paused", help="What a success does when it is paused.")
     ],
     "notify_channel": notify.Channels,
+    "notify_nobody": notify.Nobody,
     "notify_on": notify.MonitorOn,
     "remind_every": notify.RemindEvery,
     "tag": o.Tags,

@@ -12,6 +12,7 @@ from zerocron.cli import times
 from zerocron.cli.client import Client
 from zerocron.cli.names import find_channel
 from zerocron.cli.show import Json
+from zerocron.core.errors import Invalid
 
 _told = partial(typer.Option, rich_help_panel="Whom it tells of what")
 _LENGTH: Any = {"metavar": "SECONDS", "parser": times.read_seconds}
@@ -40,6 +41,7 @@ Channels = Annotated[
     list[str] | None,
     _told("--notify-channel", metavar="CHANNEL", help="Name or id; repeatable.  (all channels)"),
 ]
+Nobody = Annotated[bool | None, _told("--notify-nobody", help="Tell no channel. Not with --notify-channel.")]
 JobOn = Annotated[
     list[JobEvent] | None,
     _told("--notify-on", metavar="EVENT", help="Repeatable.  (failed, recovered, disabled, missed)"),
@@ -59,6 +61,7 @@ LateAfter = Annotated[
 
 FIELDS = {
     "notify_channel": ("notify", "channels"),
+    "notify_nobody": ("notify", "nobody"),
     "notify_on": ("notify", "on"),
     "remind_every": ("notify", "remind_every"),
 }
@@ -70,8 +73,12 @@ JOB_FIELDS = FIELDS | {
 
 
 def with_ids(client: Client, document: Json) -> Json:
-    """The document with the ids of the channels it names."""
+    """The document with the ids of the channels it names; none of them for nobody."""
     notify = document.get("notify", {})
+    if notify.pop("nobody", None):
+        if notify.get("channels"):
+            raise Invalid("--notify-nobody and --notify-channel exclude each other.")
+        notify["channels"] = []
     if notify.get("channels"):
         notify["channels"] = [find_channel(client, name)["id"] for name in notify["channels"]]
     return document
@@ -86,7 +93,7 @@ def words(notify: Json) -> str:
     told = f"{', '.join(notify['on'])} to {whom}"
     failures, out_of = notify.get("after_failures", 1), notify.get("out_of")
     if out_of is not None:
-        told += f", after {failures} failures of {out_of}"
+        told += f", after {failures} failure{'' if failures == 1 else 's'} of {out_of}"
     elif failures > 1:
         told += f", after {failures} failures in a row"
     if notify["remind_every"] is not None:

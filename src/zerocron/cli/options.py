@@ -196,7 +196,11 @@ class Clearable(StrEnum):
 
 
 def clear_of(parts: type[StrEnum]) -> Any:
-    return typer.Option("--clear", metavar="PART", help=f"Take away: {', '.join(parts)}. Repeatable.")
+    return typer.Option(
+        "--clear",
+        metavar="PART",
+        help=f"Take away: {', '.join(parts)}. Repeatable. Without notify-channels all are told.",
+    )
 
 
 Clear = Annotated[list[Clearable] | None, clear_of(Clearable)]
@@ -230,6 +234,7 @@ JOB_OPTIONS: Mapping[str, Any] = {
     "disable_after": DisableAfter,
     "on_lost": OnLost,
     "notify_channel": notify.Channels,
+    "notify_nobody": notify.Nobody,
     "notify_on": notify.JobOn,
     "after_failures": notify.AfterFailures,
     "out_of": notify.OutOf,

@@ -214,6 +214,9 @@ def looked_at(
     notify: Notify, told: Told, *, is_down: bool, late_for: Instant | None, now: Instant
 ) -> tuple[Told, list[Event]]:
     """What is to be told of a monitor because time went by. `late_for`: the slot whose ping is overdue, if one is."""
+    if is_down and told.told_at is None and told.since is not None:  # nobody could be told when it began
+        events = _wanted(notify, Event(EventKind.MONITOR_DOWN, told.since))
+        return (_said(told, now) if events else told), events
     if is_down and reminder_due(notify, told, now):
         return dataclasses.replace(told, last_told_at=now), _wanted(
             notify, Event(EventKind.MONITOR_DOWN, told.since, reminder=True)

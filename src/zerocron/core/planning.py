@@ -61,7 +61,7 @@ class Occupancy:
     queued_run_id: str | None = None
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=8_192)
 def next_slot(schedule: Schedule, after: Instant) -> Instant | None:
     """`schedule.next_after(after)`, remembered: thousands of jobs share a schedule and meet at the same second."""
     return schedule.next_after(after)

@@ -93,7 +93,7 @@ def split_url(url: str) -> SplitUrl:
     return SplitUrl(scheme=scheme, host=host, port=port, rest=match["rest"], literal=literal)
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=4_096)
 def host_of(url: str) -> str:
     """`host:port` of a URL that was checked: what a cap on requests in flight counts by."""
     parts = URL(url)

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -113,6 +114,7 @@ class Executor:
         self._secrets = secrets
         self._clock = clock
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="zerocron-judge")
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by team, while somebody has one
         self._metrics = metrics
         self._capacity = self._places = capacity
         self._team_max = team_max or max(1, capacity * 9 // 10)
@@ -287,8 +289,9 @@ class Executor:
         )
         if not takes_long(attempt.definition.success, request, outcome, redactor):
             return verdict()
-        # One thread for all of these: more would take the event loop's turns from it.
-        return await asyncio.get_running_loop().run_in_executor(self._beside, verdict)
+        # One thread for all: more would take the event loop's turns from it. In its queue a team has one place.
+        async with self._turns.setdefault(run.team_id, asyncio.Lock()):
+            return await asyncio.get_running_loop().run_in_executor(self._beside, verdict)
 
     def _not_made(self, started: Started, kind: str, message: str) -> Result:
         """An attempt of which nothing is known but that it failed here."""

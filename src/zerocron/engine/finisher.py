@@ -67,12 +67,13 @@ class Finisher:
         self._arrived = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
+        self._in_hand = False  # a batch that is being written
         self._written_at = clock.monotonic()
 
     @property
     def age_seconds(self) -> float:
         """How long results have been waiting without any being written; 0 when none waits."""
-        return self._clock.monotonic() - self._written_at if self._waiting else 0.0
+        return self._clock.monotonic() - self._written_at if self._waiting or self._in_hand else 0.0
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._write_forever(), name="finisher")
@@ -105,7 +106,9 @@ class Finisher:
             if len(self._waiting) < COMPANY_ENOUGH:
                 await self._clock.sleep(LINGER_SECONDS)
             batch = self._take()
+            self._in_hand = True
             busy = await self._record(batch)
+            self._in_hand = False
             if busy:
                 self._waiting += busy
                 self._arrived.set()  # nobody else may come

@@ -225,8 +225,10 @@ class _Ending:
         run.session_id = None
         if run.status in FINAL:
             run.finished_at = self._now
+            was = job.status
             self._count(job, run, duration_ms)
-            self._telling.ended(job, run, self.executions[-1])
+            disabled = was != job.status == JobStatus.DISABLED
+            self._telling.ended(job, run, self.executions[-1], disabled=disabled)
             self.finished.ended.append(run.status)
         else:
             run.cause = Cause.NODE_LOST if lost else Cause.RETRY

@@ -44,11 +44,16 @@ PLACES = 20
 """Messages that a node sends at a time."""
 
 EXPIRY_MS = 86_400_000
-TOGETHER_MAX = 1_000
-"""So many alerts travel in one message."""
+UNHEARD_MS = EXPIRY_MS + 3_600_000
+"""A message that is this old and was tried is not tried again: of its last tries nothing was ever heard."""
+
+UNHEARD = "It was not accepted within 24 hours, and nothing was heard of its last try."
+CHANNELS_AT_ONCE_MAX = 2
+"""So many channels of one transaction: with ten thousand events to fold, each may take a quarter of a second, in which
+nothing else is written on SQLite."""
 
 SHOWN_MAX = 20
-"""So many of them are told one by one; the rest are counted."""
+"""So many events of a message are told one by one; the rest are counted."""
 
 BACKOFF = RetryPolicy(backoff="exponential", delay_seconds=14, jitter="full")
 BACKOFF_FAILURES_MAX = 9
@@ -258,7 +263,7 @@ def take(connection: Connection, members: Sequence[str], now: Instant, places: i
         elif channel.next_send_at > now:
             alert_rows.postpone(connection, channel_id, channel.next_send_at)
             taken.put |= dict.fromkeys(mine, channel.next_send_at)
-        elif len(taken.messages) >= places:
+        elif len(taken.messages) >= min(places, CHANNELS_AT_ONCE_MAX):
             taken.put |= dict.fromkeys(mine, now + NO_PLACE_MS)
         else:
             _choose(connection, channel, keys.get(channel.data_key_id), mine, now, taken)
@@ -269,19 +274,23 @@ def _choose(
     connection: Connection, channel: ChannelRow, key: DataKeyRow | None, mine: list[str], now: Instant, taken: Taken
 ) -> None:
     """The next message of a channel that is held and free."""
-    waiting = alert_rows.waiting_of_channel(connection, channel.id, now, TOGETHER_MAX)
-    if not waiting:  # what was due has been taken since it was read
+    # By turns: else what was refused once would wait for as long as anything new comes.
+    first = alert_rows.next_of_channel(connection, channel.id, now, tried_first=now // GAP_MS % 2 == 1)
+    if first is None:  # what was due has been taken since it was read
         taken.put |= dict.fromkeys(mine, now + BUSY_MS)
         return
-    first = waiting[0]
+    if first.tries == 0:
+        taken.folded += alert_rows.fold(connection, channel.id, first.id, now)
+    notices, count, newest_at = alert_rows.message(connection, first.id, SHOWN_MAX)
+    if not notices or (first.tries and now - newest_at >= UNHEARD_MS):
+        why = UNHEARD if notices else "This release cannot read it: a newer one wrote it, or it is damaged."
+        taken.dead += alert_rows.bury(connection, first.id, now, why)
+        taken.put |= dict.fromkeys(mine, now + BUSY_MS)
+        return
     free_at = now + GAP_MS  # longer than an attempt takes, so that it is the lease of this one, too
     alert_rows.begin(connection, first.id, tries=first.tries, again_at=free_at)
-    others = [one.id for one in waiting[1:] if one.tries == 0]  # none when the first was tried: they come first
-    if others:
-        taken.folded += alert_rows.fold(connection, others, first.id)
     channel_rows.note_sending(connection, channel.id, next_send_at=free_at)
     alert_rows.postpone(connection, channel.id, free_at)
-    notices, count, newest_at = alert_rows.message(connection, first.id, SHOWN_MAX)
     taken.messages.append(Message(first, channel, key, tuple(notices), count, newest_at))
     taken.put |= dict.fromkeys(mine, free_at)
 

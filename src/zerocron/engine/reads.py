@@ -62,14 +62,21 @@ class SharedReads(Generic[K, V]):
     async def _read_for_all(self) -> None:
         while self._asked:
             asked, self._asked = self._asked[:ASKED_AT_ONCE_MAX], self._asked[ASKED_AT_ONCE_MAX:]
-            try:
-                found = await self._query(frozenset().union(*(item.keys for item in asked)))
-            except Exception as error:
-                for item in asked:
-                    if not item.found.done():
-                        item.found.set_exception(error)
-                continue
-            for item in asked:
-                if not item.found.done():  # its attempt may have been given up
-                    item.found.set_result({key: found[key] for key in item.keys if key in found})
+            await self._read(asked)
         self._reading = None
+
+    async def _read(self, asked: list[_Asked[K, V]]) -> None:
+        try:
+            found = await self._query(frozenset().union(*(item.keys for item in asked)))
+        except Exception as error:
+            if len(asked) > 1 and not isinstance(error, Unavailable):
+                for item in asked:  # so that a row that cannot be read fails nobody but who needs it
+                    await self._read([item])
+                return
+            for item in asked:
+                if not item.found.done():
+                    item.found.set_exception(error)
+            return
+        for item in asked:
+            if not item.found.done():  # its attempt may have been given up
+                item.found.set_result({key: found[key] for key in item.keys if key in found})

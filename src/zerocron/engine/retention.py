@@ -38,6 +38,7 @@ OUTAGES_DAYS = 400
 DAY_MS = 86_400_000
 IDEMPOTENCY_MS = DAY_MS
 SESSIONS_MS = 30 * DAY_MS
+DELETED_KEPT_MS = 3_600_000
 ALERTS_MS = 30 * DAY_MS
 
 
@@ -72,7 +73,7 @@ class Retention:
         remove = partial(alert_rows.remove_finished, before=now - ALERTS_MS, limit=RUNS_PER_TRANSACTION)
         while await self._ledger.write(remove) == RUNS_PER_TRANSACTION:
             pass
-        await self._ledger.write(channel_rows.remove_deleted)
+        await self._ledger.write(lambda connection: channel_rows.remove_deleted(connection, now - DELETED_KEPT_MS))
 
     async def _shorten_monitors(self, now: Instant) -> None:
         """The next slice of monitors: the newest pings stay, failures longer, and of a deleted one nothing."""

@@ -118,11 +118,13 @@ class Scheduler:
             self._stop_point("claimed")
             monitors = [member for member in claim.members if is_monitor(member)]
             alerts = [member for member in claim.members if is_alert(member)]
-            started = await self._look(self._heartbeat.look, monitors)
-            started += await self._look(self._notifier.take, alerts)
-            started += await self._start(
+            # Slots first: they would count as missed before their hiding ends. What is overdue of the others, their own
+            # loops find.
+            started = await self._start(
                 [member for member in claim.members if not (is_monitor(member) or is_alert(member))]
             )
+            started += await self._look(self._heartbeat.look, monitors)
+            started += await self._look(self._notifier.take, alerts)
             if self._works_from_the_ledger and not started:
                 return DIRECT_SECONDS
             return 0 if len(claim.members) >= FULL_BATCH else COMPANY_SECONDS

@@ -18,6 +18,7 @@ import structlog
 from sqlalchemy import Connection
 
 from zerocron.clock import Clock
+from zerocron.core.errors import ZerocronError
 from zerocron.core.model import Instant
 from zerocron.storage.ledger import facts
 from zerocron.storage.ledger import jobs as job_rows
@@ -95,10 +96,15 @@ def _look(connection: Connection, after: tuple[Instant, str], since: Instant) ->
     page = job_rows.cron_cursors(connection, after=after, limit=SLICE)
     moves: list[CursorMove] = []
     for job in page:
-        if job.schedule.next_after(since) == job.next_run_at:
+        try:
+            following = job.schedule.next_after(since)
+            if following == job.next_run_at:
+                continue
+            recorded = run_rows.newest_slot(connection, job.job_id)  # it ran meanwhile, or the clock was set back since
+            following = job.schedule.next_after(max(since, recorded or since))
+        except (ZerocronError, ValueError) as error:  # such as a zone that the new data no longer has
+            log.error("slot_not_computed_again", job_id=job.job_id, reason=str(error))
             continue
-        recorded = run_rows.newest_slot(connection, job.job_id)  # it ran meanwhile, or the clock was set back since
-        following = job.schedule.next_after(max(since, recorded or since))
         if following is not None and following != job.next_run_at:
             moves.append(CursorMove(job.team_id, job.job_id, job.version, job.next_run_at, following))
     if len(page) < SLICE:

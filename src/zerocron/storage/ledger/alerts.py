@@ -23,6 +23,8 @@ from zerocron.storage.ledger.dialect import fetch, insert_batch, pack_wide
 from zerocron.storage.ledger.scheduled import newest_first, oldest_due
 
 TEXT_CHARACTERS_MAX = 500
+INSERTED_AT_ONCE_MAX = 1_000
+"""Rows of one statement: a batch of failures times fifty channels would take longer than a statement may."""
 
 
 class AlertStatus(StrEnum):
@@ -42,7 +44,7 @@ class AlertRow:
     channel_id: str
     kind: str
     subject_id: str
-    notice: Notice
+    notice: Notice | None  # None: not readable by this release
     status: str
     tries: int
     next_attempt_at: Instant | None
@@ -116,7 +118,9 @@ def insert(connection: Connection, new: Sequence[New], now: Instant) -> None:
             ]
         )
     dialect = connection.dialect.name
-    connection.execute(insert_batch(dialect, _NEW, ignore_existing=True, wide=True), pack_wide(dialect, rows))
+    for begin in range(0, len(rows), INSERTED_AT_ONCE_MAX):
+        part = rows[begin : begin + INSERTED_AT_ONCE_MAX]
+        connection.execute(insert_batch(dialect, _NEW, ignore_existing=True, wide=True), pack_wide(dialect, part))
 
 
 def waiting(connection: Connection, alert_ids: Iterable[str]) -> list[Waiting]:
@@ -125,15 +129,16 @@ def waiting(connection: Connection, alert_ids: Iterable[str]) -> list[Waiting]:
     return [Waiting(*row) for row in fetch(connection, query, {})]
 
 
-def waiting_of_channel(connection: Connection, channel_id: str, now: Instant, limit: int) -> list[Waiting]:
-    """What is due of a channel: what was never tried first, then the oldest."""
+def next_of_channel(connection: Connection, channel_id: str, now: Instant, *, tried_first: bool) -> Waiting | None:
+    """The oldest that is due of a channel among those that were tried, or that were not; else among the others."""
+    of_kind = alerts.c.tries == 0 if tried_first else alerts.c.tries > 0
     query = (
         select(*_WAITING)
         .where(alerts.c.channel_id == channel_id, alerts.c.next_attempt_at <= now)
-        .order_by(alerts.c.tries, alerts.c.created_at, alerts.c.id)
-        .limit(limit)
+        .order_by(of_kind, alerts.c.created_at, alerts.c.id)
+        .limit(1)
     )
-    return [Waiting(*row) for row in fetch(connection, query, {})]
+    return next((Waiting(*row) for row in fetch(connection, query, {})), None)
 
 
 def begin(connection: Connection, alert_id: str, *, tries: int, again_at: Instant) -> bool:
@@ -143,18 +148,26 @@ def begin(connection: Connection, alert_id: str, *, tries: int, again_at: Instan
     return connection.execute(statement.values(tries=tries + 1, next_attempt_at=again_at)).rowcount == 1
 
 
-def fold(connection: Connection, alert_ids: Sequence[str], digest_id: str) -> int:
-    """Let pending alerts that were never tried travel with another one; how many did."""
-    statement = update(alerts).where(alerts.c.id.in_(alert_ids), alerts.c.tries == 0, _is_pending)
+def fold(connection: Connection, channel_id: str, digest_id: str, now: Instant) -> int:
+    """Let all that is due of a channel and was never tried travel with one of them; how many do."""
+    statement = update(alerts).where(
+        alerts.c.channel_id == channel_id,
+        alerts.c.next_attempt_at <= now,
+        alerts.c.tries == 0,
+        alerts.c.id != digest_id,
+    )
     values = {"status": AlertStatus.FOLDED, "digest_id": digest_id, "next_attempt_at": None}
     return connection.execute(statement.values(values)).rowcount
 
 
 def message(connection: Connection, alert_id: str, limit: int) -> tuple[list[Notice], int, Instant]:
-    """(the notices of a message, the oldest first, at most so many; how many there are; when the last one was made)."""
+    """(the notices of a message, the oldest first, at most so many; how many there are; when the last one was made).
+
+    Those that this release cannot read are only counted."""
     of_message = or_(alerts.c.id == alert_id, alerts.c.digest_id == alert_id)
     query = select(alerts.c.notice).where(of_message).order_by(alerts.c.created_at, alerts.c.id).limit(limit)
-    notices = [read_notice(row[0]) for row in fetch(connection, query, {})]
+    read = (readable(row[0]) for row in fetch(connection, query, {}))
+    notices = [notice for notice in read if notice is not None]
     total, newest = connection.execute(select(func.count(), func.max(alerts.c.created_at)).where(of_message)).one()
     return notices, total, newest
 
@@ -288,13 +301,21 @@ def write_notice(notice: Notice) -> str:
 
 
 def read_notice(text: str) -> Notice:
-    """`write_notice` read back, also when it was written by a newer release."""
+    """`write_notice` read back, also with fields of a newer release. Raises ValueError, KeyError, TypeError."""
     given = orjson.loads(text)
     kept = {field.name: given[field.name] for field in dataclasses.fields(Notice) if field.name in given}
     kept |= {"kind": EventKind(kept["kind"]), "tags": tuple(kept.get("tags", ()))}
     return Notice(**kept)
 
 
+def readable(text: str) -> Notice | None:
+    """`read_notice`; None when it is damaged, or about a kind of event that this release does not know."""
+    try:
+        return read_notice(text)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
 def _alert(row: Sequence[Any]) -> AlertRow:
     fields = dict(zip(AlertRow.__slots__, row, strict=True))
-    return AlertRow(**fields | {"notice": read_notice(fields["notice"])})
+    return AlertRow(**fields | {"notice": readable(fields["notice"])})

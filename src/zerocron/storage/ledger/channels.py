@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, exists, func, select, update
+from sqlalchemy import Connection, and_, exists, func, select, update
 
 from zerocron.core.model import Instant
 from zerocron.core.sealing import CannotOpen, DataKey
@@ -105,7 +105,7 @@ def names(connection: Connection, channel_ids: Iterable[str]) -> dict[str, tuple
 def missing(connection: Connection, team_id: str, channel_ids: Sequence[str]) -> list[str]:
     """Which of the ids are no channels of the team. Those that are stay so until the transaction ends."""
     query = select(channels.c.id).where(channels.c.id.in_(channel_ids), channels.c.team_id == team_id, _alive)
-    found = {row[0] for row in connection.execute(query.with_for_update(read=True))}
+    found = {row[0] for row in connection.execute(query.order_by(channels.c.id).with_for_update(read=True))}
     return [channel_id for channel_id in channel_ids if channel_id not in found]
 
 
@@ -179,10 +179,8 @@ def named_by(connection: Connection, team_id: str, channel_id: str, limit: int) 
 
 def reseal(connection: Connection, team_id: str, opened_keys: Mapping[str, DataKey], key: DataKey) -> int:
     """Seal the configurations of a team with another data key; how many there were. Raises CannotOpen."""
-    kept = [
-        ChannelRow(*row)
-        for row in fetch(connection, select(*_CHANNEL).where(channels.c.team_id == team_id, _alive), {})
-    ]
+    of_team = select(*_CHANNEL).where(channels.c.team_id == team_id, _alive).order_by(channels.c.id)
+    kept = [ChannelRow(*row) for row in connection.execute(of_team.with_for_update())]
     values = []
     for channel in kept:
         old = opened_keys.get(channel.data_key_id)
@@ -197,10 +195,12 @@ def reseal(connection: Connection, team_id: str, opened_keys: Mapping[str, DataK
     return connection.execute(statement, pack_wide(dialect, values)).rowcount
 
 
-def remove_deleted(connection: Connection) -> None:
-    """Forget deleted channels of which no alert is kept."""
+def remove_deleted(connection: Connection, before: Instant) -> None:
+    """Forget channels that were deleted before the instant, and of which no alert is kept. Not younger ones: a
+    transaction that saw one alive may be about to write an alert down."""
     is_told_of = exists().where(alerts.c.channel_id == channels.c.id)
-    connection.execute(channels.delete().where(channels.c.status == ChannelStatus.DELETED, ~is_told_of))
+    is_old = and_(channels.c.status == ChannelStatus.DELETED, channels.c.updated_at < before)
+    connection.execute(channels.delete().where(is_old, ~is_told_of))
 
 
 def _values(channel: ChannelRow) -> dict[str, Any]:

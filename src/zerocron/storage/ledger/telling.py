@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
+import structlog
 from sqlalchemy import Connection, select, update
 
 from zerocron.core.alerting import (
@@ -47,6 +48,7 @@ from zerocron.core.model import (
 from zerocron.core.monitor import FLIP_REASON_TEXTS, FlipReason, Health, MonitorStatus, Outage, judge
 from zerocron.core.monitor_schedule import describe_expected
 from zerocron.core.notice import OUTPUT_CHARACTERS_MAX, REASON_CHARACTERS_MAX, EventKind, Notice
+from zerocron.core.recent import Recent
 from zerocron.core.schedule import Schedule
 from zerocron.core.understanding import describe
 from zerocron.storage.ledger import alerts as alert_rows
@@ -60,6 +62,9 @@ from zerocron.storage.ledger.scheduled import schedule_columns
 from zerocron.storage.ledger.tables import jobs
 from zerocron.storage.timetable.contract import alert_member
 
+log = structlog.get_logger(__name__)
+_complained = Recent()
+
 OUTAGE_TOLD_MS = 60_000
 """A shorter outage of the ping path is recorded and told to nobody: a server that is restarted has one."""
 
@@ -69,6 +74,10 @@ AFFECTED_LOOKED_AT_MAX = 2_000
 LATE_LOOK_MS = 30_000
 """A monitor that is late, and whose lateness is told, is looked at again so much later."""
 
+UNHEARD_LOOK_MS = 60_000
+"""While a monitor is down and there is no channel to tell it by, it is looked at again so much later."""
+
+DAMAGED_LOOK_MS = 300_000
 LOOK_MAX = 200
 SERVER = "0cron"
 
@@ -103,15 +112,18 @@ class JobTelling:
         self._events: list[_Telling] = []
         self._told: dict[str, tuple[EngineJob, Told, Told]] = {}  # job, before, after
 
-    def ended(self, job: EngineJob, run: Run, execution: Execution | None) -> None:
-        """A run of the job succeeded, failed or was lost, and the job counts it already."""
+    def ended(self, job: EngineJob, run: Run, execution: Execution | None, *, disabled: bool = False) -> None:
+        """A run of the job succeeded, failed or was lost, and is counted already. `disabled`: the job, by this one."""
+        with _told_of_nobody(job.id):
+            self._ended(job, run, execution, disabled)
+
+    def _ended(self, job: EngineJob, run: Run, execution: Execution | None, disabled: bool) -> None:
         failed = run.status != RunStatus.SUCCEEDED
         if run.status == RunStatus.CANCELLED or job.status == JobStatus.DELETED:
             return
         if not failed and not job.alert_state and job.notify == "{}":
             return  # the hot path: nothing was told, and a success is not to be
         notify = notify_of_text(job.notify, "job")
-        disabled = failed and job.status == JobStatus.DISABLED
         first, _, before = self._told.get(job.id, (job, NOTHING, read_told(job.alert_state)))
         after, events = run_ended(notify, before, failed=failed, now=self._now, disabled=disabled)
         if after != before:
@@ -123,18 +135,22 @@ class JobTelling:
         """The first request of a scheduled run is known to have been sent, at `started_at`."""
         if job.notify == "{}" or run.triggered_by != TriggeredBy.SCHEDULE or run.started_at is None:
             return
-        notify = notify_of_text(job.notify, "job")
-        late_ms = run.started_at - run.scheduled_for
-        if late_ms > notify.late_after * 1000 and wants(notify, EventKind.JOB_LATE):
-            reason = f"Its request began {late_ms / 1000:,.0f} seconds after its time."
-            self._add(job, run, Event(EventKind.JOB_LATE), notify, reason=reason)
+        with _told_of_nobody(job.id):
+            notify = notify_of_text(job.notify, "job")
+            late_ms = run.started_at - run.scheduled_for
+            if late_ms > notify.late_after * 1000 and wants(notify, EventKind.JOB_LATE):
+                reason = f"Its request began {late_ms / 1000:,.0f} seconds after its time."
+                self._add(job, run, Event(EventKind.JOB_LATE), notify, reason=reason)
 
     def skipped(self, job: EngineJob, run: Run) -> None:
         """Slots of the job were recorded as not run."""
-        notify = notify_of_text(job.notify, "job")
-        if run.reason == Reason.MISSED and job.status != JobStatus.DELETED and wants(notify, EventKind.JOB_MISSED):
-            reason = REASON_TEXTS[Reason.MISSED]
-            self._add(job, run, Event(EventKind.JOB_MISSED), notify, reason=reason, count=run.count)
+        if run.reason != Reason.MISSED or job.status == JobStatus.DELETED:
+            return
+        with _told_of_nobody(job.id):
+            notify = notify_of_text(job.notify, "job")
+            if wants(notify, EventKind.JOB_MISSED):
+                reason = REASON_TEXTS[Reason.MISSED]
+                self._add(job, run, Event(EventKind.JOB_MISSED), notify, reason=reason, count=run.count)
 
     def write(self) -> dict[str, Instant]:
         """Write it all down; the members of the alerts, for the timetable."""
@@ -175,9 +191,7 @@ class JobTelling:
         )
         facts = {}
         for job_id, name, language, tags, *schedule in fetch(self._connection, query, {}):
-            made = Schedule(*schedule)
-            words = describe(made, language)
-            facts[job_id] = _Facts(name, language, made.timezone, words, tuple(orjson.loads(tags)))
+            facts[job_id] = _facts(name, language, tags, schedule, describe)
         return facts
 
 
@@ -233,7 +247,7 @@ def tell_flips(
         is_watched = flip.after == Health.UP and wants(subject.notify, EventKind.MONITOR_LATE)
         alert_at[flip.monitor_id] = now if is_watched else None
     due, heard = _write(connection, events, now, lambda ids: {one: subjects[one].facts for one in ids})
-    _save_monitors(connection, subjects, heard, alert_at)
+    _save_monitors(connection, subjects, heard, alert_at, now)
     return due
 
 
@@ -261,7 +275,10 @@ def look(connection: Connection, now: Instant) -> tuple[int, dict[str, Instant]]
     events: list[_Telling] = []
     alert_at: dict[str, Instant | None] = {}
     for one in held.values():
-        subject, watch = subjects[one.id], one.watch
+        subject, watch = subjects.get(one.id), one.watch
+        if subject is None:
+            connection.execute(update(monitors).where(monitors.c.id == one.id).values(alert_at=now + DAMAGED_LOOK_MS))
+            continue
         is_active = watch.status == MonitorStatus.ACTIVE
         is_down = is_active and watch.health == Health.DOWN
         verdict = None
@@ -291,7 +308,7 @@ def look(connection: Connection, now: Instant) -> tuple[int, dict[str, Instant]]
             is_overdue = verdict.expected_at < now
             alert_at[one.id] = now + LATE_LOOK_MS if is_overdue else verdict.expected_at + 1
     due, heard = _write(connection, events, now, lambda ids: {one: subjects[one].facts for one in ids})
-    _save_monitors(connection, subjects, heard, alert_at)
+    _save_monitors(connection, subjects, heard, alert_at, now)
     return len(held), due
 
 
@@ -326,14 +343,32 @@ def _subjects(connection: Connection, monitor_ids: Iterable[str]) -> dict[str, _
     ).where(monitors.c.id.in_(set(monitor_ids)))
     subjects = {}
     for monitor_id, name, language, tags, notify, state, *schedule in fetch(connection, query, {}):
-        made = Schedule(*schedule)
-        words = ""
-        with contextlib.suppress(Exception):  # a schedule that is damaged is told of without its words
-            words = describe_expected(made, language)
-        facts = _Facts(name, language, made.timezone, words, tuple(orjson.loads(tags)))
-        told = read_told(state)
-        subjects[monitor_id] = _Subject(facts, notify_of_text(notify, "monitor"), told, told)
+        with _told_of_nobody(monitor_id):
+            told = read_told(state)
+            facts = _facts(name, language, tags, schedule, describe_expected)
+            subjects[monitor_id] = _Subject(facts, notify_of_text(notify, "monitor"), told, told)
     return subjects
+
+
+def _facts(
+    name: str, language: str, tags: str, schedule: Sequence[Any], words_of: Callable[[Schedule, str], str]
+) -> _Facts:
+    words, zone = "", "UTC"
+    with contextlib.suppress(Exception):  # a schedule that is damaged, or whose zone is gone, has no words
+        made = Schedule(*schedule)
+        zone = made.timezone
+        words = words_of(made, language)
+    return _Facts(name, language, zone, words, tuple(orjson.loads(tags)))
+
+
+@contextlib.contextmanager
+def _told_of_nobody(subject_id: str) -> Iterator[None]:
+    """A row that is damaged is told of nobody; it keeps no run from ending, and no other from being told of."""
+    try:
+        yield
+    except Exception:
+        if _complained.is_new(subject_id):
+            log.exception("not_told", subject_id=subject_id)
 
 
 def _save_monitors(
@@ -341,11 +376,14 @@ def _save_monitors(
     subjects: Mapping[str, _Subject],
     heard: set[str],
     alert_at: Mapping[str, Instant | None],
+    now: Instant,
 ) -> None:
     changed = []
     for monitor_id, subject in subjects.items():
         told = subject.told if monitor_id in heard else unheard(subject.before, subject.told)
         at = alert_at.get(monitor_id)
+        if told != subject.told:
+            at = now + UNHEARD_LOOK_MS
         changed.append([monitor_id, write_told(told), reminder_at(subject.notify, told) if at is None else at])
     rows = batch(
         connection.dialect.name, columns_of((monitors.c.id, monitors.c.alert_state, monitors.c.alert_at)), "told"

@@ -133,12 +133,16 @@ local function take(lane, quota, answer)
   return back, head
 end
 
-local mark = tonumber(redis.call('GET', KEYS[3]) or '')
-if mark and mark >= number then
-  return {next_due()}
-end
 local record = redis.call('GET', KEYS[2])
 if record and not take_back(record) then
+  return {next_due()}
+end
+-- After that: what an overtaken claim names as answered is noted by its node, so that its record must not stay behind.
+local mark = tonumber(redis.call('GET', KEYS[3]) or '')
+if mark and mark >= number then
+  if record then
+    redis.call('DEL', KEYS[2])
+  end
   return {next_due()}
 end
 
