@@ -38,6 +38,11 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def wait_until(instant: int) -> None:
+    """Until an instant in milliseconds; not at all when it has passed."""
+    time.sleep(max(0.0, (instant - now_ms()) / 1000))
+
+
 @contextlib.contextmanager
 def target() -> Iterator[int]:
     """The port of a running target."""

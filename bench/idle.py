@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from bench.harness import Seed, alone, arrivals, now_ms, report, seed, server, target
+from bench.harness import Seed, alone, arrivals, now_ms, report, seed, server, target, wait_until
 
 DAY_MS = 86_400_000
 
@@ -34,7 +34,7 @@ def startup(jobs: int = 100_000) -> None:
         far = now_ms() + DAY_MS
         overdue = now_ms() + 1_000
         seed(site, port, [Seed(overdue, DAY_MS), *(Seed(far + n, DAY_MS) for n in range(jobs - 1))])
-        time.sleep(max(0.0, (overdue - now_ms()) / 1000))
+        wait_until(overdue)
         begun = now_ms()
         with server(site) as running:
             found: list[tuple[float, int | None]] = []

@@ -16,7 +16,7 @@ import orjson
 import uvloop
 from sqlalchemy import Connection, func, select
 
-from bench.harness import Site, SiteOf, alone, cluster, in_ledger, now_ms, percentiles, report, server
+from bench.harness import Site, SiteOf, alone, cluster, in_ledger, now_ms, percentiles, report, server, wait_until
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.storage.ledger.monitor_tables import flips, monitors
 
@@ -63,7 +63,8 @@ def silence(site_of: SiteOf = alone, count: int = 10_000) -> None:
         _seed(site, count, lambda _number: deadline)
         with server(site) as running:
             running.wait_ready()
-            time.sleep(max(0.0, deadline - now_ms()) / 1000 + 15)
+            wait_until(deadline)
+            time.sleep(15)
         late = in_ledger(site, _delays)
         report(bench=_called("silence", site_of), monitors=count, flips=len(late), delay_ms=percentiles(late))
 
