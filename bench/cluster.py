@@ -84,17 +84,8 @@ def million(jobs: int = 1_000_000, seconds: int = 20) -> None:
         with server(site) as running:
             running.wait_ready()
             ready_ms = round((time.monotonic() - running.started_at) * 1000)
-            time.sleep(5)
-            before = running.cpu_seconds()
-            time.sleep(seconds)
-            used = running.cpu_seconds() - before
-            report(
-                bench="cluster-million",
-                jobs=jobs,
-                ready_ms=ready_ms,
-                core_percent=round(100 * used / seconds, 2),
-                memory_mb=round(running.memory_mb(), 1),
-            )
+            cost = running.at_rest(settle=5, seconds=seconds)
+            report(bench="cluster-million", jobs=jobs, ready_ms=ready_ms, **cost)
 
 
 def claim(sizes: tuple[int, ...] = (10_000, 100_000, 1_000_000), repeats: int = 50) -> None:

@@ -244,6 +244,14 @@ class Server:
             time.sleep(0.02)
         raise TimeoutError("the server did not become ready")
 
+    def at_rest(self, *, settle: float, seconds: float) -> dict[str, float]:
+        """What it costs while nothing is due: the share of a core over so many seconds, and memory."""
+        time.sleep(settle)
+        before = self.cpu_seconds()
+        time.sleep(seconds)
+        used = self.cpu_seconds() - before
+        return {"core_percent": round(100 * used / seconds, 2), "memory_mb": round(self.memory_mb(), 1)}
+
 
 def _ready_url(url_file: Path) -> str:
     return url_file.read_text().strip() + "/readyz"

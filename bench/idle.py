@@ -16,16 +16,8 @@ def idle(jobs: int = 100_000, seconds: int = 20) -> None:
         seed(site, port, [Seed(far + n, DAY_MS) for n in range(jobs)])
         with server(site) as running:
             running.wait_ready()
-            time.sleep(3)
-            before = running.cpu_seconds()
-            time.sleep(seconds)
-            used = running.cpu_seconds() - before
-            report(
-                bench="idle",
-                jobs=jobs,
-                core_percent=round(100 * used / seconds, 2),
-                memory_mb=round(running.memory_mb(), 1),
-            )
+            cost = running.at_rest(settle=3, seconds=seconds)
+            report(bench="idle", jobs=jobs, **cost)
 
 
 def startup(jobs: int = 100_000) -> None:

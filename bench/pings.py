@@ -76,16 +76,8 @@ def idle_monitors(site_of: SiteOf = alone, count: int = 100_000, seconds: int = 
         _seed(site, count, lambda number: far + number)
         with server(site) as running:
             running.wait_ready()
-            time.sleep(3)
-            before = running.cpu_seconds()
-            time.sleep(seconds)
-            used = running.cpu_seconds() - before
-            report(
-                bench=_called("idle-monitors", site_of),
-                monitors=count,
-                core_percent=round(100 * used / seconds, 2),
-                memory_mb=round(running.memory_mb(), 1),
-            )
+            cost = running.at_rest(settle=3, seconds=seconds)
+            report(bench=_called("idle-monitors", site_of), monitors=count, **cost)
 
 
 def _called(name: str, site_of: SiteOf) -> str:
