@@ -13,7 +13,7 @@ from rich.text import Text
 
 from zerocron.cli import options as o
 from zerocron.cli import times
-from zerocron.cli.asking import ask
+from zerocron.cli.asking import ask_and_delete
 from zerocron.cli.client import Client
 from zerocron.cli.errors import FAILED
 from zerocron.cli.given import read_text
@@ -186,10 +186,7 @@ def resume(client: Client, channel: ChannelName, as_json: o.AsJson = False) -> N
 @o.with_server
 def delete(client: Client, channel: ChannelName, yes: o.Yes = False, as_json: o.AsJson = False) -> None:
     """Delete a channel with its settings. Asks first when it runs on a terminal."""
-    found = find_channel(client, channel)
-    ask(f'Delete "{found["name"]}"?', yes=yes, otherwise="Nothing was deleted.")
-    client.send("DELETE", f"/v1/channels/{found['id']}")
-    print_result({"id": found["id"], "name": found["name"], "deleted": True}, as_json, f'Deleted "{found["name"]}".')
+    ask_and_delete(client, "/v1/channels", find_channel(client, channel), yes=yes, as_json=as_json)
 
 
 def _nature(field: Json | None) -> str:
