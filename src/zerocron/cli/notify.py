@@ -11,7 +11,7 @@ import typer
 from zerocron.cli import times
 from zerocron.cli.client import Client
 from zerocron.cli.names import find_channel
-from zerocron.cli.show import Json
+from zerocron.cli.show import Json, plural
 
 _told = partial(typer.Option, rich_help_panel="Whom it tells of what")
 _LENGTH: Any = {"metavar": "SECONDS", "parser": times.read_seconds}
@@ -82,7 +82,7 @@ def words(notify: Json) -> str:
     channels = notify["channels"]
     if not notify["on"] or channels == []:
         return "nobody"
-    whom = "all channels" if channels is None else f"{len(channels)} channel{'' if len(channels) == 1 else 's'}"
+    whom = "all channels" if channels is None else plural(len(channels), "channel")
     told = f"{', '.join(notify['on'])} to {whom}"
     failures, out_of = notify.get("after_failures", 1), notify.get("out_of")
     if out_of is not None:
