@@ -21,6 +21,7 @@ from bench.harness import (
     seed,
     server,
     target,
+    wait_until,
 )
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.storage.timetable.contract import CLAIM_LIMIT_MAX, job_member
@@ -40,7 +41,7 @@ def two_nodes(jobs: int = 10_000) -> None:
         with server(site, "one") as one, server(site, "two") as two:
             one.wait_ready()
             two.wait_ready()
-            time.sleep(max(0.0, (due + 8_000 - now_ms()) / 1000))
+            wait_until(due + 8_000)
         late = [arrived - slot for arrived, slot in all_arrivals(port, jobs)]
         kept = recorded(site)
         report(
@@ -62,7 +63,7 @@ def fairness(big: int = 49_000, small: int = 1_000, teams: int = 100) -> None:
         seed(site, port, seeds)
         with server(site) as running:
             running.wait_ready()
-            time.sleep(max(0.0, (due + 30_000 - now_ms()) / 1000))
+            wait_until(due + 30_000)
         found = [(arrived - slot, slot) for arrived, slot in all_arrivals(port, big + small)]
         report(
             bench="cluster-fairness",
@@ -83,17 +84,8 @@ def million(jobs: int = 1_000_000, seconds: int = 20) -> None:
         with server(site) as running:
             running.wait_ready()
             ready_ms = round((time.monotonic() - running.started_at) * 1000)
-            time.sleep(5)
-            before = running.cpu_seconds()
-            time.sleep(seconds)
-            used = running.cpu_seconds() - before
-            report(
-                bench="cluster-million",
-                jobs=jobs,
-                ready_ms=ready_ms,
-                core_percent=round(100 * used / seconds, 2),
-                memory_mb=round(running.memory_mb(), 1),
-            )
+            cost = running.at_rest(settle=5, seconds=seconds)
+            report(bench="cluster-million", jobs=jobs, ready_ms=ready_ms, **cost)
 
 
 def claim(sizes: tuple[int, ...] = (10_000, 100_000, 1_000_000), repeats: int = 50) -> None:

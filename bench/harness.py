@@ -38,6 +38,11 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def wait_until(instant: int) -> None:
+    """Until an instant in milliseconds; not at all when it has passed."""
+    time.sleep(max(0.0, (instant - now_ms()) / 1000))
+
+
 @contextlib.contextmanager
 def target() -> Iterator[int]:
     """The port of a running target."""
@@ -238,6 +243,14 @@ class Server:
                     return
             time.sleep(0.02)
         raise TimeoutError("the server did not become ready")
+
+    def at_rest(self, *, settle: float, seconds: float) -> dict[str, float]:
+        """What it costs while nothing is due: the share of a core over so many seconds, and memory."""
+        time.sleep(settle)
+        before = self.cpu_seconds()
+        time.sleep(seconds)
+        used = self.cpu_seconds() - before
+        return {"core_percent": round(100 * used / seconds, 2), "memory_mb": round(self.memory_mb(), 1)}
 
 
 def _ready_url(url_file: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from bench.harness import Seed, alone, arrivals, now_ms, report, seed, server, target
+from bench.harness import Seed, alone, arrivals, now_ms, report, seed, server, target, wait_until
 
 DAY_MS = 86_400_000
 
@@ -16,16 +16,8 @@ def idle(jobs: int = 100_000, seconds: int = 20) -> None:
         seed(site, port, [Seed(far + n, DAY_MS) for n in range(jobs)])
         with server(site) as running:
             running.wait_ready()
-            time.sleep(3)
-            before = running.cpu_seconds()
-            time.sleep(seconds)
-            used = running.cpu_seconds() - before
-            report(
-                bench="idle",
-                jobs=jobs,
-                core_percent=round(100 * used / seconds, 2),
-                memory_mb=round(running.memory_mb(), 1),
-            )
+            cost = running.at_rest(settle=3, seconds=seconds)
+            report(bench="idle", jobs=jobs, **cost)
 
 
 def startup(jobs: int = 100_000) -> None:
@@ -34,7 +26,7 @@ def startup(jobs: int = 100_000) -> None:
         far = now_ms() + DAY_MS
         overdue = now_ms() + 1_000
         seed(site, port, [Seed(overdue, DAY_MS), *(Seed(far + n, DAY_MS) for n in range(jobs - 1))])
-        time.sleep(max(0.0, (overdue - now_ms()) / 1000))
+        wait_until(overdue)
         begun = now_ms()
         with server(site) as running:
             found: list[tuple[float, int | None]] = []

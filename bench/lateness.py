@@ -21,6 +21,7 @@ from bench.harness import (
     seed,
     server,
     target,
+    wait_until,
 )
 
 HOUR_MS = 3_600_000
@@ -75,9 +76,9 @@ def burst(jobs: int = 10_000, site_of: SiteOf = alone) -> None:
         seed(site, port, [Seed(due, HOUR_MS)] * jobs)
         with server(site) as running:
             running.wait_ready()
-            _wait_until(due)
+            wait_until(due)
             before = running.cpu_seconds()
-            _wait_until(due + 8_000)
+            wait_until(due + 8_000)
             cpu = running.cpu_seconds() - before
         ours = lateness(port, jobs)
         kept = recorded(site)
@@ -104,11 +105,11 @@ def steady(per_second: int = 1_000, seconds: int = 20, site_of: SiteOf = alone) 
         seed(site, port, [Seed(begin + n * 1000 // per_second, HOUR_MS) for n in range(count)])
         with server(site) as running:
             running.wait_ready()
-            _wait_until(begin)
+            wait_until(begin)
             before = running.cpu_seconds()
-            _wait_until(begin + seconds * 1000)
+            wait_until(begin + seconds * 1000)
             cpu = running.cpu_seconds() - before
-            _wait_until(begin + seconds * 1000 + 2_000)
+            wait_until(begin + seconds * 1000 + 2_000)
         ours = lateness(port, count)
         kept = recorded(site)
         report(
@@ -122,7 +123,3 @@ def steady(per_second: int = 1_000, seconds: int = 20, site_of: SiteOf = alone) 
             executions=kept["executions"],
             cpu_us_per_run=round(cpu / count * 1e6),
         )
-
-
-def _wait_until(instant: int) -> None:
-    time.sleep(max(0.0, (instant - now_ms()) / 1000))

@@ -16,7 +16,7 @@ import orjson
 import uvloop
 from sqlalchemy import Connection, func, select
 
-from bench.harness import Site, SiteOf, alone, cluster, in_ledger, now_ms, percentiles, report, server
+from bench.harness import Site, SiteOf, alone, cluster, in_ledger, now_ms, percentiles, report, server, wait_until
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.storage.ledger.monitor_tables import flips, monitors
 
@@ -63,7 +63,8 @@ def silence(site_of: SiteOf = alone, count: int = 10_000) -> None:
         _seed(site, count, lambda _number: deadline)
         with server(site) as running:
             running.wait_ready()
-            time.sleep(max(0.0, deadline - now_ms()) / 1000 + 15)
+            wait_until(deadline)
+            time.sleep(15)
         late = in_ledger(site, _delays)
         report(bench=_called("silence", site_of), monitors=count, flips=len(late), delay_ms=percentiles(late))
 
@@ -75,16 +76,8 @@ def idle_monitors(site_of: SiteOf = alone, count: int = 100_000, seconds: int = 
         _seed(site, count, lambda number: far + number)
         with server(site) as running:
             running.wait_ready()
-            time.sleep(3)
-            before = running.cpu_seconds()
-            time.sleep(seconds)
-            used = running.cpu_seconds() - before
-            report(
-                bench=_called("idle-monitors", site_of),
-                monitors=count,
-                core_percent=round(100 * used / seconds, 2),
-                memory_mb=round(running.memory_mb(), 1),
-            )
+            cost = running.at_rest(settle=3, seconds=seconds)
+            report(bench=_called("idle-monitors", site_of), monitors=count, **cost)
 
 
 def _called(name: str, site_of: SiteOf) -> str:

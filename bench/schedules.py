@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim
 from sqlalchemy import Connection, update
 
-from bench.harness import Seed, Site, alone, arrivals, in_ledger, now_ms, report, seed, server, target
+from bench.harness import Seed, Site, alone, arrivals, in_ledger, now_ms, report, seed, server, target, wait_until
 from zerocron.core.errors import Invalid
 from zerocron.core.schedule import Schedule, cron_parse, parse, reading, tzdata_version
 from zerocron.core.schedule.cron_parse import compile_cron
@@ -104,7 +104,7 @@ def new_zone_data(jobs: int = 100_000) -> None:
             far = [Seed(overdue + DAY_MS + n, DAY_MS) for n in range(jobs - 1)]
             seed(site, port, [Seed(overdue, DAY_MS), *far])
             in_ledger(site, lambda connection, known=known: _make_cron(connection, known))  # type: ignore[misc]
-            time.sleep(max(0.0, (overdue - now_ms()) / 1000))
+            wait_until(overdue)
             begun = now_ms()
             with server(site):
                 while not (found := arrivals(port)):

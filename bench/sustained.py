@@ -8,7 +8,20 @@ import time
 import urllib.request
 from collections.abc import Sequence
 
-from bench.harness import Seed, Server, arrivals, cluster, now_ms, percentiles, recorded, report, seed, server, target
+from bench.harness import (
+    Seed,
+    Server,
+    arrivals,
+    cluster,
+    now_ms,
+    percentiles,
+    recorded,
+    report,
+    seed,
+    server,
+    target,
+    wait_until,
+)
 
 SAMPLE_SECONDS = 1.0
 
@@ -21,7 +34,7 @@ def sustained(per_second: int = 1_000, seconds: int = 300) -> None:
         samples: list[float] = []
         with server(site) as running:
             running.wait_ready()
-            time.sleep(max(0.0, (begin - now_ms()) / 1000))
+            wait_until(begin)
             memory_at_first = running.memory_mb()
             while now_ms() < begin + seconds * 1000:
                 time.sleep(SAMPLE_SECONDS)

@@ -164,6 +164,13 @@ async def test_a_head_without_end_is_cut(wire: Wire, first: bytes, more: list[by
     assert heard == b"(hung up)" or status_of(heard) == 400
 
 
+@pytest.mark.parametrize("more", [b"X-A: aaaaaaaa\r\n" * 4_000, b"X-A: " + b"a" * 60_000])
+async def test_trailers_without_end_are_cut(wire: Wire, more: bytes) -> None:
+    """uvicorn would keep them for as long as they come, also behind an answer, and from somebody without a key."""
+    head = b"POST /v1/ping/nothing HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+    assert await wire.say(head, [more] * 400) == b"(hung up)"
+
+
 async def test_a_large_head_is_fine(wire: Wire) -> None:
     headers = b"".join(b"X-%d: %b\r\n" % (n, b"a" * 1_000) for n in range(50))
     assert len(headers) < HEAD_BYTES_MAX

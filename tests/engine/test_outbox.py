@@ -18,7 +18,7 @@ from zerocron.channels.contract import Accepted, Again, Delivery, Refused
 from zerocron.core.alerting import GAP_MS
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.notice import EventKind, Notice
-from zerocron.engine.notifier import EXPIRY_MS, SHOWN_MAX, Message, Taken, record, take
+from zerocron.engine.notifier import CHANNELS_AT_ONCE_MAX, EXPIRY_MS, SHOWN_MAX, Message, Taken, record, take
 from zerocron.storage.ledger import alerts as alert_rows
 from zerocron.storage.ledger import channels as channel_rows
 from zerocron.storage.ledger.alerts import AlertRow, New
@@ -211,6 +211,53 @@ async def test_a_day_without_a_way_out(box: Box) -> None:
     waits = [later - earlier for (earlier, _), (later, _) in itertools.pairwise(box.sent)]
     assert max(waits) <= HOUR + MINUTE
     assert 24 <= len(box.sent) <= 200
+
+
+async def test_what_was_refused_once_does_not_wait_for_an_end_of_news(box: Box) -> None:
+    channel = await box.channel()
+    (first,) = await box.tell(channel)
+    for minute in range(1, 60):
+        await box.tell(channel, at=NOON + minute * MINUTE)
+
+    def refuse_once(message: Message) -> Delivery:
+        return Again("status 503") if message.alert.id == first and message.tries == 1 else Accepted()
+
+    await box.live(NOON + 10, NOON + 50 * MINUTE, refuse_once)
+    assert (await box.alerts())[0].status == "sent"
+
+
+async def test_of_a_try_that_is_never_heard_of_there_is_an_end(box: Box) -> None:
+    """Such as one whose process dies of it each time."""
+    channel = await box.channel()
+    await box.tell(channel)
+    tries = 0
+    for hour in range(40):
+        tries += len((await box.take(NOON + 10 + hour * HOUR)).messages)
+    assert 24 <= tries <= 27
+    assert [alert.status for alert in await box.alerts()] == ["dead"]
+
+
+async def test_what_this_release_cannot_read_keeps_no_other_waiting(box: Box) -> None:
+    channel = await box.channel()
+    strange, _ = await box.tell(channel, 2)
+
+    def damage(connection: Connection) -> None:
+        statement = "UPDATE alerts SET notice = :text, kind = 'job.teleported' WHERE id = :id"
+        connection.execute(text(statement), {"id": strange, "text": '{"kind": "job.teleported"}'})
+
+    await box.ledger.write(damage)
+    await box.live(NOON + 10, NOON + 10 * MINUTE, accept_all)
+    assert len(await box.told()) == 1
+    assert {alert.notice is None for alert in await box.alerts()} == {True, False}
+
+
+async def test_a_transaction_takes_few_channels_and_the_others_come_soon(box: Box) -> None:
+    for _ in range(5):
+        await box.tell(await box.channel(), 3)
+    taken = await box.take(NOON + 10)
+    assert len(taken.messages) == CHANNELS_AT_ONCE_MAX
+    await box.live(NOON + 10, NOON + MINUTE, accept_all)
+    assert len(await box.told()) == 3 * (5 - CHANNELS_AT_ONCE_MAX)
 
 
 async def test_what_could_not_be_tried_for_a_day_is_tried(box: Box) -> None:

@@ -11,7 +11,7 @@ import structlog
 from sqlalchemy import Connection
 from tests.engine.house import House, answered
 from tests.engine.test_bounds import InFlight
-from tests.storage.samples import MINUTE, NOON, OTHER_TEAM_ID
+from tests.storage.samples import MINUTE, NOON, OTHER_TEAM_ID, an_id
 
 from zerocron.core.errors import TimetableAway, Unavailable
 from zerocron.core.exchange import Outcome, Request
@@ -19,7 +19,7 @@ from zerocron.core.model import DEFAULT_TEAM_ID, Instant, RetryPolicy
 from zerocron.engine import scheduler as scheduler_module
 from zerocron.engine.scheduler import DIRECT_SECONDS, FULL_TEAM_SECONDS
 from zerocron.engine.starting import StartedBatch, start_batch
-from zerocron.storage.timetable.contract import HIDE_MS, Claim, job_member
+from zerocron.storage.timetable.contract import HIDE_MS, Claim, job_member, monitor_member
 from zerocron.storage.timetable.memory import MemoryTimetable
 
 URL = "https://example.com/hook"
@@ -129,6 +129,24 @@ async def test_a_place_that_becomes_free_during_a_claim_is_used_at_once(tmp_path
         [run] = await house.runs(second)
         assert run.started_at is not None
         assert run.started_at - run.scheduled_for < FULL_TEAM_SECONDS * 1_000
+
+
+async def test_a_monitor_that_cannot_be_judged_now_keeps_no_slot_of_its_claim_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with House(tmp_path) as house:
+
+        async def busy(_members: object) -> int:
+            raise Unavailable("Another transaction holds what this one needs.")
+
+        monkeypatch.setattr(house.engine.heartbeat, "look", busy)
+        job = await house.create("*/2 * * * * *")
+        for second in (2, 4, 6):
+            await house.timetable.put({monitor_member(DEFAULT_TEAM_ID, an_id()): NOON + second * 1_000})
+        await house.clock.advance(7)
+        lateness = [(run.started_at or 0) - run.scheduled_for for run in await house.runs(job)]
+        assert len(lateness) == 3
+        assert max(lateness) <= 10
 
 
 async def test_every_slot_is_started_once_and_a_moment_late(tmp_path: Path) -> None:

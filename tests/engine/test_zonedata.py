@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import Connection
 from tests.engine.book import Book
 from tests.storage.samples import HOUR, MINUTE, NOON, a_job, a_run
 from tests.support.clock import ManualClock
@@ -91,6 +92,18 @@ async def test_jobs_are_gone_through_in_slices_those_due_soonest_first(
         moved.append([(await book.job(job)).state.next_run_at == NOON + HOUR for job in soonest_first])
     assert moved[:3] == [[True, True, False, False, False], [True, True, True, True, False], [True] * 5]
     assert moved[-1] == [True] * 5
+
+
+@pytest.mark.parametrize("damage", ["timezone = 'Nowhere/Gone'", "schedule_cron = 'nonsense'"])
+async def test_a_job_that_cannot_be_computed_keeps_no_other_from_it(book: Book, site: Site, damage: str) -> None:
+    broken, stale = await job_due(book, NOON + 10 * MINUTE), await job_due(book, NOON + 30 * MINUTE)
+
+    def break_it(connection: Connection) -> None:
+        connection.exec_driver_sql(f"UPDATE jobs SET {damage} WHERE id = '{broken.id}'").close()
+
+    await book.ledger.write(break_it)
+    assert await site.refresh("2026b") == 1
+    assert (await book.job(stale)).state.next_run_at == NOON + HOUR
 
 
 async def test_what_was_interrupted_is_done_again(book: Book, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,9 @@ a session is shorter than 30 s).
 
 Not here: the offsets of machines' clocks (the tests' machine has one, which is PostgreSQL's, too; a node whose clock is
 wrong must not be noticed), I23 (pings and flips: `pings.py`), I24 (secrets: `tests/journeys/test_secrets.py` looks for
-canaries), I25 (leaks are the suite's own hygiene; `cluster.Cluster.verdict` looks at PostgreSQL's connections).
+canaries), I25 (leaks are the suite's own hygiene; `cluster.Cluster.verdict` looks at PostgreSQL's connections). I22 is
+here for any ledger that is given; the worlds of this folder have no channel, so that in their runs it finds no alert
+(`tests/engine/test_outbox.py` and `test_notifier.py` are what tests them).
 """
 
 from __future__ import annotations

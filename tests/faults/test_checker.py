@@ -346,8 +346,8 @@ def test_a_job_that_was_paused() -> None:
     assert {violation.invariant for violation in judged(paused)} == {"I1"}
 
 
-def test_a_node_that_was_lost() -> None:
-    """The second execution is excused by the kill, and only by it."""
+def redelivered() -> History:
+    """The first execution of slot 3 was lost with its session, s0; the second succeeded."""
     lost = history()
     again = lost.runs[2] = run(3, attempt=2, finished_at=at(3.9))
     gone: dict[str, Any] = {"status": "error", "error_kind": "node_lost", "response": None, "response_body": None}
@@ -355,6 +355,12 @@ def test_a_node_that_was_lost() -> None:
     lost.executions.append(execution(again, 2, cause="node_lost", started_at=at(3.51), finished_at=at(3.6)))
     lost.received[2] = request(again, status=None, body_sha256=None)
     lost.received.append(request(again, 2, at=at(3.52)))
+    return lost
+
+
+def test_a_node_that_was_lost() -> None:
+    """The second execution is excused by the kill, and only by it."""
+    lost = redelivered()
     lost.sessions["s0"] = {"id": "s0", "ended_at": at(3.5)}
     lost.faults.insert(0, Fault("kill", at(3.1), at(3.4)))
     assert judged(lost) == []
@@ -364,13 +370,7 @@ def test_a_node_that_was_lost() -> None:
 
 def lost_in_a_cluster(fault: Fault) -> set[str]:
     """What is said about a redelivery from n1 to n2 whose reason was this fault; sessions are valid for 0.4 s."""
-    lost = history()
-    again = lost.runs[2] = run(3, attempt=2, finished_at=at(3.9))
-    gone: dict[str, Any] = {"status": "error", "error_kind": "node_lost", "response": None, "response_body": None}
-    lost.executions[2] = execution(again, started_at=at(3.002), finished_at=at(3.5), session_id="s0", **gone)
-    lost.executions.append(execution(again, 2, cause="node_lost", started_at=at(3.51), finished_at=at(3.6)))
-    lost.received[2] = request(again, status=None, body_sha256=None)
-    lost.received.append(request(again, 2, at=at(3.52)))
+    lost = redelivered()
     lost.sessions = {"s0": {"ended_at": at(3.5), "node": "n1"}, "s1": {"ended_at": at(6.2), "node": "n2"}}
     lost.faults = [fault, Fault("stop", at(6.2), FOREVER, "n1"), Fault("stop", at(6.2), FOREVER, "n2")]
     lost.validity_ms = 400

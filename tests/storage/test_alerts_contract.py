@@ -121,6 +121,37 @@ async def test_a_failure_and_its_end_are_one_row_each_for_each_channel(ledger: L
     assert await life.state() == ""
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "alert_state = '{x'",
+        "notify = '{x'",
+        "schedule_kind = 'once', schedule_cron = NULL, schedule_at = 1, timezone = 'Nowhere/Gone'",
+        "schedule_cron = 'nonsense'",
+    ],
+)
+@pytest.mark.parametrize("well", [True, False])
+async def test_a_job_that_cannot_be_told_of_ends_its_run_all_the_same(ledger: Ledger, damage: str, well: bool) -> None:
+    await keep(ledger)
+    life = Life(ledger)
+    job = await life.begin()
+    [started] = (await life.book.start(job, now=NOON)).runs
+    await ledger.write(lambda connection: connection.exec_driver_sql(f"UPDATE jobs SET {damage}").close())
+    finished = await life.book.finish(succeeded(started) if well else failed(started), now=NOON + 100)
+    assert (finished.settled, finished.late) == (1, 0)
+    assert (await life.book.run(started)).status == ("succeeded" if well else "failed")
+
+
+async def test_that_a_job_is_disabled_is_told_once_however_many_runs_were_under_way(ledger: Ledger) -> None:
+    await keep(ledger)
+    life = Life(ledger)
+    job = await life.begin(overlap="allow", disable_after=1)
+    runs = [(await life.book.start(job, now=NOON + minute * MINUTE)).runs[0] for minute in range(3)]
+    await life.book.finish(failed(runs[0]), now=NOON + 3 * MINUTE)
+    await life.book.finish(*map(failed, runs[1:]), now=NOON + 4 * MINUTE)
+    assert [alert.kind for alert in await alerts_of(ledger)] == ["job.disabled"]
+
+
 async def test_a_job_that_is_well_is_not_written_to(ledger: Ledger) -> None:
     await keep(ledger)
     life = Life(ledger)

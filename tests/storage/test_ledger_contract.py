@@ -502,8 +502,6 @@ async def test_jobs_are_filtered_by_status_and_deleted_ones_never_listed(ledger:
     )
     assert await job_names(ledger, team, status="paused") == ["paused"]
     assert sorted(await job_names(ledger, team)) == ["active", "completed", "disabled", "paused"]
-    counts = await ledger.read(jobs.count_by_status)
-    assert counts == {"active": 1, "completed": 1, "disabled": 1, "paused": 1}
 
 
 AWKWARD_TAGS = ["prod", "Prod", "pro", "production", "a%b", "a_b", 'say "hi"', "back\\slash", "é", "x,y", '","']
@@ -802,12 +800,6 @@ async def test_due_runs_are_those_whose_time_has_come_oldest_first(ledger: Ledge
     assert [(run.id, run.at) for run in found] == [(due[1].id, NOON - 3), (due[2].id, NOON - 2), (due[0].id, NOON - 1)]
     assert {run.team_id for run in found} == {job.team_id}
     assert await ledger.read(lambda connection: runs.due(connection, until=NOON, limit=1)) == found[:1]
-
-
-async def test_open_runs_are_counted_by_status(ledger: Ledger) -> None:
-    job = a_job()
-    await keep(ledger, *(a_run(job, NOON + number, status=status) for number, status in enumerate(RunStatus)))
-    assert await ledger.read(runs.count_open) == {"queued": 1, "running": 1, "retrying": 1}
 
 
 async def test_the_newest_recorded_slot_counts_skipped_ranges_and_no_triggers(ledger: Ledger) -> None:

@@ -105,7 +105,6 @@ STATEMENTS: dict[str, Hot] = {
 }
 SMALL_INDEX: dict[str, Hot] = {
     "runs.running_of_sessions": lambda connection: runs.running_of_sessions(connection, ["x"], 200),
-    "runs.count_open": runs.count_open,
 }
 """These go through all open runs, which are few: the index holds no other."""
 

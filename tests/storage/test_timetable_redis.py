@@ -333,6 +333,18 @@ async def test_what_redis_did_not_take_is_put_when_it_does_again(server: RedisSe
         assert await timetable.size() == 2
 
 
+async def test_the_next_slot_of_what_was_claimed_is_put_although_the_claim_still_hides_it(server: RedisServer) -> None:
+    async with opened(server.url()) as timetable:
+        assert await timetable.lost(NOW)
+        await timetable.put({"j:t:a": NOW})
+        assert await claimed(timetable) == ["j:t:a"]
+        server.command("CONFIG", "SET", "maxmemory", "1")
+        await timetable.put({"j:t:a": NOW + 500})
+        server.command("CONFIG", "SET", "maxmemory", "0")
+        assert not await timetable.lost(NOW + 600)
+        assert await claimed(timetable, NOW + 600) == ["j:t:a"]
+
+
 async def test_when_redis_did_not_take_more_than_is_remembered_all_is_to_be_restored(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -432,6 +444,21 @@ async def test_a_claim_that_arrives_after_a_younger_one_that_found_nothing_does_
         assert await claimed(timetable) == []
         timetable._numbers = count(11)
         assert await claimed(timetable) == ["j:t:a"]
+
+
+async def test_a_claim_that_was_not_heard_is_taken_back_although_the_next_was_overtaken() -> None:
+    async with opened(redis_server().url()) as timetable:
+        assert await timetable.lost(NOW)
+        await timetable.put({"j:t:a": NOW})
+        timetable._numbers = count(5)
+        assert await claimed(timetable) == ["j:t:a"]
+        timetable._shards[0].claim_answered = 2  # its answer was lost
+        timetable._numbers = count(7)
+        assert not await timetable.lost(NOW)
+        timetable._numbers = count(6)  # the repetition, which `lost` overtook
+        first = await claimed(timetable)
+        timetable._numbers = count(8)
+        assert first + await claimed(timetable) == ["j:t:a"]
 
 
 @pytest.mark.parametrize("script", [scripts.PUT, scripts.RESTORE, scripts.DROP, scripts.DUTY], ids=lambda it: it.name)

@@ -6,7 +6,6 @@ A setting that is secret comes from a file, standard input or a prompt that show
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,9 +13,10 @@ from rich.text import Text
 
 from zerocron.cli import options as o
 from zerocron.cli import times
-from zerocron.cli.asking import ask
+from zerocron.cli.asking import ask_and_delete
 from zerocron.cli.client import Client
 from zerocron.cli.errors import FAILED
+from zerocron.cli.given import read_text
 from zerocron.cli.names import find_channel
 from zerocron.cli.program import program
 from zerocron.cli.show import (
@@ -186,10 +186,7 @@ def resume(client: Client, channel: ChannelName, as_json: o.AsJson = False) -> N
 @o.with_server
 def delete(client: Client, channel: ChannelName, yes: o.Yes = False, as_json: o.AsJson = False) -> None:
     """Delete a channel with its settings. Asks first when it runs on a terminal."""
-    found = find_channel(client, channel)
-    ask(f'Delete "{found["name"]}"?', yes=yes, otherwise="Nothing was deleted.")
-    client.send("DELETE", f"/v1/channels/{found['id']}")
-    print_result({"id": found["id"], "name": found["name"], "deleted": True}, as_json, f'Deleted "{found["name"]}".')
+    ask_and_delete(client, "/v1/channels", find_channel(client, channel), yes=yes, as_json=as_json)
 
 
 def _nature(field: Json | None) -> str:
@@ -208,7 +205,7 @@ def _config(client: Client, kind: str, settings: list[str]) -> dict[str, object]
         key, equals, value = setting.partition("=")
         if not equals or not key:
             raise Invalid("--set: write it as KEY=VALUE.")
-        config[key] = _value(key, value)
+        config[key] = read_text(value, VALUE_BYTES_MAX, option=f"--set {key}", noun="setting", keep_line_end=False)
     for field in known[kind]["fields"]:
         name = field["name"]
         if field["required"] and field["secret"] and name not in config and sys.stdin.isatty():
@@ -223,28 +220,6 @@ def _in_settings(error: Invalid) -> Invalid:
         if prefix == "config" and name:
             return Invalid(f"--set {name}: {fault.message}")
     return error
-
-
-def _value(key: str, text: str) -> str:
-    if text.startswith("@@"):
-        return text[1:]
-    if not text.startswith("@"):
-        return text
-    try:
-        if text == "@-":
-            content = sys.stdin.buffer.read(VALUE_BYTES_MAX + 1)
-        else:
-            with Path(text[1:]).open("rb") as file:
-                content = file.read(VALUE_BYTES_MAX + 1)
-        if len(content) > VALUE_BYTES_MAX:
-            raise Invalid(f"--set {key}: a setting has at most {VALUE_BYTES_MAX:,} bytes, and {text[1:]} has more.")
-        return content.decode().removesuffix("\n").removesuffix("\r")
-    except OSError as error:
-        refusal = Invalid(f"--set {key}: {text[1:]} cannot be read: {error.strerror}.")
-        refusal.add_note("A value that begins with @ is the name of a file; write @@ for a plain @.")
-        raise refusal from None
-    except UnicodeDecodeError:
-        raise Invalid(f"--set {key}: {text[1:]} is not UTF-8 text.") from None
 
 
 def _print_channel(channel: Json, as_json: bool, heading: str | None = None) -> None:

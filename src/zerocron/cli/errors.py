@@ -17,7 +17,6 @@ from zerocron.core.errors import Conflict, Invalid, NotFound, TooLarge, Unauthor
 
 FAILED = 1
 USAGE = 2
-INTERRUPTED = 130
 
 EXIT_CODES: Mapping[type[ZerocronError], int] = {
     Invalid: USAGE,

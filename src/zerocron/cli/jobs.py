@@ -8,7 +8,7 @@ import typer
 
 from zerocron.cli import notify, runs
 from zerocron.cli import options as o
-from zerocron.cli.asking import ask
+from zerocron.cli.asking import ask_and_delete
 from zerocron.cli.client import Client, find_server
 from zerocron.cli.errors import FAILED
 from zerocron.cli.job_text import next_words, print_job, print_jobs
@@ -166,13 +166,13 @@ def trigger(
 @o.with_server
 def delete(client: Client, job: o.JobName, yes: o.Yes = False, as_json: o.AsJson = False) -> None:
     """Delete a job and cancel waiting retries. Asks first when it runs on a terminal."""
-    found = find_job(client, job)
-    ask(f'Delete "{found["name"]}"?', yes=yes, otherwise="Nothing was deleted.")
-    client.send("DELETE", f"/v1/jobs/{found['id']}")
-    print_result(
-        {"id": found["id"], "name": found["name"], "deleted": True},
-        as_json,
-        f'Deleted "{found["name"]}". Its runs can still be read by their ids.',
+    ask_and_delete(
+        client,
+        "/v1/jobs",
+        find_job(client, job),
+        yes=yes,
+        as_json=as_json,
+        then=" Its runs can still be read by their ids.",
     )
 
 

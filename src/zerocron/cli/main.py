@@ -32,7 +32,6 @@ from zerocron.cli import (
 )
 from zerocron.cli.errors import EXIT_CODES_HELP, USAGE, report
 from zerocron.cli.program import name
-from zerocron.core.errors import ZerocronError
 
 _ORDER = (
     "serve",
@@ -141,8 +140,6 @@ def run(arguments: Sequence[str]) -> int:
     """Do what the arguments say; the exit code."""
     try:
         code = tree()(args=list(arguments), prog_name=name(), standalone_mode=False)
-    except (ZerocronError, typer.TyperException, typer.Abort) as error:
-        return report(error)
     except Exception as error:  # nobody is shown a traceback
         return report(error)
     return code if isinstance(code, int) else 0

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from zerocron.cli import notify, times
 from zerocron.cli import options as o
-from zerocron.cli.asking import ask
+from zerocron.cli.asking import ask_and_delete
 from zerocron.cli.client import Client, find_server
 from zerocron.cli.job_text import NEXT_SHOWN, schedule_words, slot_lines, slots_after
 from zerocron.cli.names import find_monitor
@@ -252,10 +252,7 @@ def rotate(client: Client, monitor: MonitorName, as_json: o.AsJson = False) -> N
 @o.with_server
 def delete(client: Client, monitor: MonitorName, yes: o.Yes = False, as_json: o.AsJson = False) -> None:
     """Delete a monitor with its history. Asks first when it runs on a terminal."""
-    found = find_monitor(client, monitor)
-    ask(f'Delete "{found["name"]}"?', yes=yes, otherwise="Nothing was deleted.")
-    client.send("DELETE", f"/v1/monitors/{found['id']}")
-    print_result({"id": found["id"], "name": found["name"], "deleted": True}, as_json, f'Deleted "{found["name"]}".')
+    ask_and_delete(client, "/v1/monitors", find_monitor(client, monitor), yes=yes, as_json=as_json)
 
 
 @app.command("pings")

@@ -11,7 +11,7 @@ import typer
 from zerocron.cli import times
 from zerocron.cli.client import Client
 from zerocron.cli.names import find_channel
-from zerocron.cli.show import Json
+from zerocron.cli.show import Json, plural
 from zerocron.core.errors import Invalid
 
 _told = partial(typer.Option, rich_help_panel="Whom it tells of what")
@@ -89,11 +89,11 @@ def words(notify: Json) -> str:
     channels = notify["channels"]
     if not notify["on"] or channels == []:
         return "nobody"
-    whom = "all channels" if channels is None else f"{len(channels)} channel{'' if len(channels) == 1 else 's'}"
+    whom = "all channels" if channels is None else plural(len(channels), "channel")
     told = f"{', '.join(notify['on'])} to {whom}"
     failures, out_of = notify.get("after_failures", 1), notify.get("out_of")
     if out_of is not None:
-        told += f", after {failures} failure{'' if failures == 1 else 's'} of {out_of}"
+        told += f", after {plural(failures, 'failure')} of {out_of}"
     elif failures > 1:
         told += f", after {failures} failures in a row"
     if notify["remind_every"] is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import partial, wraps
@@ -19,9 +18,10 @@ import typer
 
 from zerocron.cli import notify
 from zerocron.cli.client import Client, find_server
+from zerocron.cli.given import read_text
 from zerocron.cli.show import Json
 from zerocron.cli.times import read_seconds
-from zerocron.core.errors import FieldError, Invalid, TooLarge
+from zerocron.core.errors import FieldError, Invalid
 from zerocron.core.model import BODY_BYTES_MAX
 
 Command = Callable[..., None]
@@ -402,25 +402,7 @@ def _headers(option: str, lines: list[str]) -> dict[str, str]:
 
 
 def _body(text: str) -> str:
-    if text.startswith("@@"):
-        return text[1:]
-    if not text.startswith("@"):
-        return text
-    try:
-        if text == "@-":
-            data = sys.stdin.buffer.read(BODY_BYTES_MAX + 1)
-        else:
-            with Path(text[1:]).open("rb") as file:
-                data = file.read(BODY_BYTES_MAX + 1)
-        if len(data) > BODY_BYTES_MAX:
-            raise TooLarge(f"--body: a body has at most {BODY_BYTES_MAX:,} bytes, and {text[1:]} has more.")
-        return data.decode()
-    except OSError as error:
-        refusal = Invalid(f"--body: {text[1:]} cannot be read: {error.strerror}.")
-        refusal.add_note("A body that begins with @ is the name of a file; write @@ for a plain @.")
-        raise refusal from None
-    except UnicodeDecodeError:
-        raise Invalid(f"--body: {text[1:]} is not UTF-8 text, and a body is text.") from None
+    return read_text(text, BODY_BYTES_MAX, option="--body", noun="body")
 
 
 _JSON_EQUALS = re.compile(r'(\$(?:[^="]|"(?:[^"\\]|\\.)*")*)=(.*)', re.DOTALL)

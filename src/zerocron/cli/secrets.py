@@ -18,7 +18,7 @@ from zerocron.cli import times
 from zerocron.cli.asking import ask
 from zerocron.cli.client import Client, find_server, segment
 from zerocron.cli.program import program
-from zerocron.cli.show import clean, note, print_json, print_result, print_table, say, table
+from zerocron.cli.show import clean, note, plural, print_json, print_result, print_table, say, table
 from zerocron.clock import SystemClock
 from zerocron.core.errors import Invalid
 from zerocron.core.secret import VALUE_BYTES_MAX, check_name, check_value
@@ -113,8 +113,7 @@ def rotate(client: Client, as_json: o.AsJson = False) -> None:
     if as_json:
         print_json(done)
         return
-    count = done["secrets"]
-    say(f"Sealed {count} secret{'' if count == 1 else 's'} anew. No older master key is needed any more.")
+    say(f"Sealed {plural(done['secrets'], 'secret')} anew. No older master key is needed any more.")
 
 
 @app.command("new-key")

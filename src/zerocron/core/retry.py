@@ -43,7 +43,6 @@ BUDGET_PER_SECOND_MIN = 1.0
 BUDGET_TEAMS_MAX = 10_000
 
 STRATEGIES = ("exponential", "linear", "fixed")
-JITTERS = ("none", "full")
 
 
 def backoff_ms(policy: RetryPolicy, failures: int) -> int:

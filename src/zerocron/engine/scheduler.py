@@ -200,15 +200,18 @@ class Scheduler:
         return until <= now
 
     async def _look(self, together: Callable[[Sequence[str]], Awaitable[int]], members: Sequence[str]) -> int:
-        """Judge monitors or take alerts in one transaction, or one by one if that fails; what `together` counts."""
+        """Judge monitors or take alerts in one transaction, or one by one if that fails; what `together` counts.
+
+        When the ledger cannot do it now, they come back in a moment: slots do not wait for them.
+        """
         if not members:
             return 0
         try:
             return await together(members)
         except Unavailable:
             self._metrics.ledger_unavailable.inc()
-            await self._timetable.put(dict.fromkeys(members, self._clock.now()))
-            raise
+            await self._timetable.put(dict.fromkeys(members, self._clock.now() + SET_ASIDE_MS))
+            return 0
         except Exception:
             if len(members) == 1:
                 await self._put_aside(members[0])

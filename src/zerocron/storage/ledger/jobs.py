@@ -189,12 +189,6 @@ def page(
     return [_job(row) for row in fetch(connection, newest_first(query, jobs, before, limit), {})]
 
 
-def count_by_status(connection: Connection) -> dict[str, int]:
-    """How many jobs there are of each status, deleted ones left out."""
-    query = select(jobs.c.status, func.count()).where(jobs.c.status != JobStatus.DELETED).group_by(jobs.c.status)
-    return dict(fetch(connection, query, {}))
-
-
 def lock(connection: Connection, job_ids: Sequence[str], *, to_start: bool = False) -> dict[str, EngineJob]:
     """The jobs by id, deleted ones too, held until the transaction ends. A job another node holds is left out: whoever
     misses one asks `existing` whether it is held or gone.

@@ -170,12 +170,6 @@ def due(connection: Connection, *, until: Instant, limit: int, without: Collecti
     return oldest_due(connection, runs.c.retry_at, runs.c.retry_at <= until, limit=limit, without=without)
 
 
-def count_open(connection: Connection) -> dict[str, int]:
-    """How many runs there are of each open status."""
-    query = select(runs.c.status, func.count()).where(RUN_IS_OPEN).group_by(runs.c.status)
-    return dict(fetch(connection, query, {}))
-
-
 def oldest_of_jobs(
     connection: Connection, job_ids: Sequence[str], keep: int
 ) -> list[tuple[str, Instant | None, Instant | None]]:
