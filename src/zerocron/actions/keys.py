@@ -9,12 +9,12 @@ from __future__ import annotations
 import dataclasses
 import hmac
 from collections import OrderedDict
-from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from zerocron.actions.idempotency import Once, make
 from zerocron.clock import Clock
+from zerocron.core.access import KEY_SCOPES, Actor, Bearer
 from zerocron.core.errors import Conflict, NotFound, Unauthorized
 from zerocron.core.tokens import Token, digest, new_token, read_token
 from zerocron.storage.ledger import keys as key_rows
@@ -24,14 +24,6 @@ from zerocron.storage.ledger.uses import Uses
 
 REMEMBERED_SECONDS = 1.0
 REMEMBERED_MAX = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Bearer:
-    """Who makes a request."""
-
-    team_id: str
-    key_id: str
 
 
 class Keys:
@@ -91,7 +83,7 @@ class Keys:
         if key is None or not matches or key.revoked_at is not None:
             raise Unauthorized
         self._uses.noted[key.id] = self._clock.now()
-        return Bearer(key.team_id, key.id)
+        return Bearer(key.team_id, Actor("key", key.id, key.name), KEY_SCOPES, key_id=key.id)
 
     async def save_use(self) -> float:
         """Write down when keys were last used; returns the seconds until the next time."""

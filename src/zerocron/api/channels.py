@@ -163,7 +163,7 @@ async def create_channel(
     Send a test message through it before you rely on it.
     """
     spec = ChannelSpec(given.name, given.kind, given.config)
-    made, is_new = await services.channels.create(who.team_id, spec, who.key_id, key)
+    made, is_new = await services.channels.create(who.team_id, spec, who.actor.id, key)
     response.headers["Location"] = f"/v1/channels/{made.id}"
     note_replay(response, is_new=is_new)
     return _out(made)
@@ -187,7 +187,7 @@ async def show_channel(channel_id: ChannelId, who: Who, services: Use) -> Channe
 async def edit_channel(channel_id: ChannelId, change: ChannelChange, who: Who, services: Use) -> ChannelOut:
     """Rename a channel, or give it another configuration as a whole. Its kind stays."""
     return _out(
-        await services.channels.edit(who.team_id, channel_id, name=change.name, config=change.config, by=who.key_id)
+        await services.channels.edit(who.team_id, channel_id, name=change.name, config=change.config, by=who.actor.id)
     )
 
 
@@ -198,7 +198,7 @@ async def edit_channel(channel_id: ChannelId, change: ChannelChange, who: Who, s
 )
 async def delete_channel(channel_id: ChannelId, who: Who, services: Use) -> None:
     """Delete a channel with its configuration. Alerts that wait for it are not sent any more."""
-    await services.channels.delete(who.team_id, channel_id, by=who.key_id)
+    await services.channels.delete(who.team_id, channel_id, by=who.actor.id)
 
 
 @router.post("/v1/channels/{channel_id}/pause", response_model=ChannelOut)

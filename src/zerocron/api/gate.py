@@ -15,10 +15,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from zerocron.actions.keys import Bearer
 from zerocron.api.json_text import read_json
 from zerocron.api.problems import of_error, problem, unforeseen
 from zerocron.api.services import BEARER, Services
+from zerocron.core.access import Bearer
 from zerocron.core.errors import NotFound, TooLarge, Unauthorized, ZerocronError
 
 REQUEST_BYTES_MAX = 1_572_864

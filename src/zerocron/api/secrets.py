@@ -123,7 +123,7 @@ async def put_secret(name: NamePath, given: SecretIn, who: Who, services: Use) -
     The answer does not hold the value; nothing that this API answers does.
     """
     made = await services.secrets.put(
-        who.team_id, name, given.value.get_secret_value(), given.allowed_hosts, by=who.key_id
+        who.team_id, name, given.value.get_secret_value(), given.allowed_hosts, by=who.actor.id
     )
     return _out(made)
 
@@ -140,7 +140,7 @@ async def list_secrets(who: Who, services: Use, limit: Limit = 50, cursor: Curso
 @router.delete("/{name}", status_code=204)
 async def delete_secret(name: NamePath, who: Who, services: Use) -> None:
     """Delete a secret. A run that names it fails from now on, before anything is sent."""
-    await services.secrets.delete(who.team_id, name, by=who.key_id)
+    await services.secrets.delete(who.team_id, name, by=who.actor.id)
 
 
 @router.post(
@@ -153,7 +153,7 @@ async def rotate_secrets(who: Who, services: Use) -> RotatedOut:
 
     Jobs go on meanwhile. Afterwards no older master key is needed. It may be repeated at any time.
     """
-    return RotatedOut(secrets=await services.secrets.rotate(by=who.key_id))
+    return RotatedOut(secrets=await services.secrets.rotate(by=who.actor.id))
 
 
 def _out(secret: SecretRow) -> SecretOut:

@@ -10,12 +10,13 @@ from fastapi import Depends, Header, Request, Response
 
 from zerocron.actions.channels import Channels
 from zerocron.actions.jobs import Jobs
-from zerocron.actions.keys import Bearer, Keys
+from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
 from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets
 from zerocron.actions.signing import Signing
 from zerocron.clock import Clock
+from zerocron.core.access import Bearer
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.timetable.contract import Timetable

@@ -53,7 +53,7 @@ async def rotate_signing_key(who: Who, services: Use, once: OnceKey = None) -> N
     For a day requests carry two signatures, by the new key and by the one before, so that receivers can be changed one
     by one. After two rotations in a day there are three.
     """
-    made, text = await services.signing.rotate(who.team_id, by=who.key_id, idempotency_key=once)
+    made, text = await services.signing.rotate(who.team_id, by=who.actor.id, idempotency_key=once)
     return NewSigningKeyOut(**_out(made).model_dump(), key=text)
 
 

@@ -62,6 +62,10 @@ teams = Table(
     _id(),
     Column("name", String(200), nullable=False),
     _instant("created_at"),
+    Column("jobs_max", Integer),
+    Column("runs_per_minute_max", Integer),
+    Column("history_bytes_max", BigInteger),
+    _instant("deleted_at", nullable=True),
     PrimaryKeyConstraint("id"),
 )
 
@@ -234,6 +238,9 @@ api_keys = Table(
     _instant("created_at"),
     _instant("last_used_at", nullable=True),
     _instant("revoked_at", nullable=True),
+    Column("scopes", String(100), nullable=False, server_default=text("'read write trigger ping-admin admin'")),
+    _instant("expires_at", nullable=True),
+    _id("created_by", nullable=True),
     PrimaryKeyConstraint("id"),
 )
 
@@ -307,3 +314,4 @@ facts = Table(
 
 from zerocron.storage.ledger import alert_tables as _alert_tables  # noqa: E402, F401 - they belong to the metadata
 from zerocron.storage.ledger import monitor_tables as _monitor_tables  # noqa: E402, F401
+from zerocron.storage.ledger import people_tables as _people_tables  # noqa: E402, F401
