@@ -109,8 +109,7 @@ def page(
 
 
 def _entry(*row: Any) -> Entry:
-    *plain, before, after = row
-    return Entry(*plain, before=_read(before), after=_read(after))
+    return Entry(*row[:11], _read(row[11]), _read(row[12]))
 
 
 def _written(detail: Mapping[str, Any] | None) -> str | None:
