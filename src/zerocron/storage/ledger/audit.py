@@ -109,7 +109,8 @@ def page(
 
 
 def _entry(*row: Any) -> Entry:
-    return Entry(*row[:11], _read(row[11]), _read(row[12]))
+    values = [*row[:11], _read(row[11]), _read(row[12])]
+    return Entry(*values)
 
 
 def _written(detail: Mapping[str, Any] | None) -> str | None:
