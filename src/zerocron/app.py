@@ -49,6 +49,7 @@ from zerocron.core.errors import Unauthorized, Unavailable
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.schedule import tzdata_version
 from zerocron.core.sealing import Keyring, new_master_key, read_master_keys
+from zerocron.dashboard import gallery, site
 from zerocron.demo import SAMPLES, DemoTarget, make_monitor, make_samples
 from zerocron.engine.run import Bounds, Engine, Loop
 from zerocron.engine.sessions import RENEW_SECONDS, OnTime, Session
@@ -161,6 +162,10 @@ async def run_node(
             ),
             only_operation=settings.role == "engine",
         )
+        if settings.role != "engine":
+            site.install(application, now_ms=clock.now, version=__version__)
+            if settings.development:
+                application.router.routes.extend(gallery.routes())
         if engine is not None:
             await engine.start()
             stack.push_async_callback(engine.stop, settings.drain_seconds, force)

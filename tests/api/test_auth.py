@@ -13,12 +13,10 @@ from zerocron.app import Node
 from zerocron.core.tokens import Token
 
 PUBLIC = {
-    "/",
     "/docs",
     "/docs/style.css",
     "/docs/icon.svg",
-    "/jobs/{identity}",  # where links of alerts lead: how to look at it, and nothing of it
-    "/monitors/{identity}",
+    "/static/{name}",
     "/openapi.json",
     "/healthz",
     "/readyz",
@@ -27,8 +25,10 @@ PUBLIC = {
 
 
 def routes(node: Node) -> Iterator[tuple[str, str]]:
-    """(method, path) of every route there is."""
+    """(method, path) of every route there is, but for the pages: they ask these routes, as whoever looks may."""
     for route in iter_route_contexts(node.application.routes):
+        if str(getattr(route, "name", "")).startswith("page "):
+            continue
         for method in sorted(route.methods or ()):
             yield method, str(route.path)
 
