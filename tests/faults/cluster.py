@@ -303,6 +303,7 @@ class Cluster(Scene):
             target_log=self.target_log.path,
             fault_log=self.fault_log.path,
             op_log=self.op_log.path,
+            inbox_log=self.inbox_log.path,
             validity_ms=self.validity_ms,
             index=self.index() if with_index else None,
             clock_logs={name: node.clock_log for name, node in self.nodes.items()},
@@ -322,7 +323,8 @@ class Cluster(Scene):
             f"{row['kind']}:{row['team_id']}:{row['id']}": row["at"]
             for row in self.rows(
                 "SELECT 'j' AS kind, team_id, id, next_run_at AS at FROM jobs WHERE next_run_at IS NOT NULL "
-                "UNION ALL SELECT 'r', team_id, id, retry_at FROM runs WHERE retry_at IS NOT NULL"
+                "UNION ALL SELECT 'r', team_id, id, retry_at FROM runs WHERE retry_at IS NOT NULL "
+                "UNION ALL SELECT 'a', team_id, id, next_attempt_at FROM alerts WHERE next_attempt_at IS NOT NULL"
             )
         }
         index, near = self.index(), self.now_ms() + HORIZON_MS - LOAD_MS - B_MS
