@@ -24,6 +24,8 @@ from tests.support.postgres import PostgresServer, postgres_server
 from tests.support.proxy import Proxy
 from tests.support.redis import RedisServer
 
+from zerocron.core.sealing import new_master_key
+
 T = TypeVar("T")
 
 VALIDITY_MS = 30_000
@@ -64,6 +66,10 @@ CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATI
 """
 """What the tables cannot tell afterwards, as in `world.AUDIT`; and a clock that can be set, found before the server's
 own because the database's search path names the catalog second."""
+
+
+MASTER_KEY = new_master_key()
+"""One for all nodes: channels are sealed with it."""
 
 
 class Eyes:
@@ -143,6 +149,7 @@ class ClusterNode(NodeProcess):
             "ZEROCRON_REDIS_URL": f"redis://{self.redis.host}:{self.redis.port}/0",
             "ZEROCRON_REDIS_PREFIX": PREFIX,
             "ZEROCRON_ROLE": "all",
+            "ZEROCRON_SECRET_KEY": MASTER_KEY,
         }
 
     def is_up(self) -> bool:
