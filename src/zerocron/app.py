@@ -18,7 +18,7 @@ import resource
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,12 +31,17 @@ from sqlalchemy.exc import DBAPIError
 from zerocron import __version__
 from zerocron.actions import resume
 from zerocron.actions.channels import Channels
+from zerocron.actions.hashing import Hashing
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
+from zerocron.actions.one_time_links import new_reset_link, new_setup_link
+from zerocron.actions.people import People
 from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
 from zerocron.actions.pings import Pings
+from zerocron.actions.second_factors import SecondFactors
 from zerocron.actions.secrets import Secrets, check_master_keys
+from zerocron.actions.sign_ins import Limits, SignIns
 from zerocron.actions.signing import Signing
 from zerocron.api.application import create_application
 from zerocron.api.services import Services
@@ -45,7 +50,7 @@ from zerocron.channels.registry import KINDS
 from zerocron.channels.sending import Outlets
 from zerocron.clock import Clock, LedgerClock, SystemClock
 from zerocron.core.addresses import OwnEndpoint, parse_allow
-from zerocron.core.errors import Unauthorized, Unavailable
+from zerocron.core.errors import Conflict, Unauthorized, Unavailable
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.schedule import tzdata_version
 from zerocron.core.sealing import Keyring, new_master_key, read_master_keys
@@ -104,6 +109,9 @@ class Node:
     ledger: Ledger
     monitors: Monitors
     pings: Pings
+    sign_ins: SignIns
+    people: People
+    clock: Clock
 
 
 @contextlib.asynccontextmanager
@@ -136,6 +144,7 @@ async def run_node(
         keys = Keys(ledger=ledger, clock=clock)
         secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
         channels = Channels(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
+        people, sign_ins, second_factors = _make_people(ground, secrets, stack)
         monitors, pings, ping_loops = await _make_monitors(settings, ground, stack)
         if engine is not None:
             engine.heartbeat.pings_owed_since = lambda: pings.owed_since
@@ -158,6 +167,10 @@ async def run_node(
                 channels=channels,
                 pings=pings,
                 base_url=outlets.base_url,
+                can_mail=settings.mail is not None and bool(outlets.base_url),
+                people=people,
+                sign_ins=sign_ins,
+                second_factors=second_factors,
             ),
             only_operation=settings.role == "engine",
         )
@@ -168,16 +181,33 @@ async def run_node(
             time_keeping = Loop("clock", partial(_keep_time, ledger, ground.on_time), clock=clock, metrics=metrics)
             time_keeping.start()
             stack.push_async_callback(time_keeping.stop)
-        _start_upkeep(engine, keys, ground, stack)
-        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings)
+        _start_upkeep(engine, keys, sign_ins, ground, stack)
+        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, sign_ins, people, clock)
 
 
-def _start_upkeep(engine: Engine | None, keys: Keys, ground: Ground, stack: contextlib.AsyncExitStack) -> None:
+def _make_people(
+    ground: Ground, secrets: Secrets, stack: contextlib.AsyncExitStack
+) -> tuple[People, SignIns, SecondFactors]:
+    """The verbs on people and on their sign-ins."""
+    ledger, clock = ground.ledger, ground.clock
+    hashing, limits = Hashing(), Limits()
+    stack.push_async_callback(hashing.close)
+    second_factors = SecondFactors(ledger=ledger, clock=clock, secrets=secrets)
+    sign_ins = SignIns(ledger=ledger, clock=clock, hashing=hashing, second_factors=second_factors, limits=limits)
+    stack.push_async_callback(sign_ins.close)
+    people = People(ledger=ledger, clock=clock, hashing=hashing, sign_ins=sign_ins, limits=limits)
+    return people, sign_ins, second_factors
+
+
+def _start_upkeep(
+    engine: Engine | None, keys: Keys, sign_ins: SignIns, ground: Ground, stack: contextlib.AsyncExitStack
+) -> None:
     """What goes on beside the work: it may be late, and its failures stop nothing."""
     clock, metrics = ground.clock, ground.metrics
-    key_use = Loop("key-use", keys.save_use, clock=clock, metrics=metrics)
-    key_use.start()
-    stack.push_async_callback(_stop_key_use, key_use, keys)
+    for name, save in (("key-use", keys.save_use), ("sign-in-use", sign_ins.save_use)):
+        use = Loop(name, save, clock=clock, metrics=metrics)
+        use.start()
+        stack.push_async_callback(_stop_use, use, save)
     if engine is None:
         return
     zone_data = ZoneData(ledger=ground.ledger, timetable=ground.timetable, clock=clock, version=tzdata_version())
@@ -398,9 +428,9 @@ def _tune_interpreter(settings: Settings) -> None:
     gc.freeze()  # modules and classes stay for ever; no need to look at them again and again
 
 
-async def _stop_key_use(loop: Loop, keys: Keys) -> None:
+async def _stop_use(loop: Loop, save: Callable[[], Awaitable[float]]) -> None:
     await loop.stop()
-    await keys.save_use()
+    await save()
 
 
 async def _keep_local_key(keys: Keys, path: Path) -> None:
@@ -470,6 +500,7 @@ class Announcement:
     role: str
     ledger: str
     timetable: str
+    setup_url: str | None = None
 
 
 async def serve(
@@ -504,6 +535,7 @@ async def serve(
             await make_samples(node.jobs, target.port)
             target.ping_url = await make_monitor(node.monitors, url_of(listener))
         url = url_of(listener)
+        setup_path = await _setup_path(node) if settings.role != "engine" else None
         await asyncio.to_thread(_write_private, settings.local_url_path, url + "\n")
         stack.callback(settings.local_url_path.unlink, missing_ok=True)
         announce(
@@ -514,6 +546,7 @@ async def serve(
                 settings.role,
                 "PostgreSQL" if settings.database_url else "SQLite",
                 "Redis" if settings.redis_url else "memory",
+                None if setup_path is None else (settings.base_url.rstrip("/") or url) + setup_path,
             )
         )
         await stopping.wait()
@@ -531,6 +564,39 @@ def _on_signals(stopping: asyncio.Event, force: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number.name)
+
+
+async def _setup_path(node: Node) -> str | None:
+    """Where the first owner is made; None when there is one."""
+    now = node.clock.now()
+    try:
+        return await node.ledger.write(lambda connection: new_setup_link(connection, now))
+    except Conflict:
+        return None
+
+
+async def one_time_url(settings: Settings, *, reset_email: str | None = None) -> str:
+    """A link that makes the first owner, or lets the person of that address set a new password. It is made beside a
+    server that runs. Raises Conflict when there is an owner, NotFound, Invalid, Unavailable."""
+
+    def make(connection: Connection) -> str:
+        now = database_time(connection) or SystemClock().now()
+        return new_setup_link(connection, now) if reset_email is None else new_reset_link(connection, reset_email, now)
+
+    ledger: Ledger
+    if settings.database_url:
+        ledger = await PostgresLedger.open(settings.database_url, upgrade, connections_max=3)
+    else:
+        try:
+            ledger = await SqliteLedger.open(settings.database_path, upgrade)
+        except Conflict:
+            ledger = SqliteLedger.beside(settings.database_path)
+    try:
+        path = await ledger.write(make)
+    finally:
+        await ledger.close()
+    running_at = await asyncio.to_thread(_read_if_there, settings.local_url_path)
+    return (settings.base_url or running_at or f"http://{settings.host}:{settings.port}").rstrip("/") + path
 
 
 async def migrate(settings: Settings) -> None:

@@ -12,8 +12,11 @@ from zerocron.actions.channels import Channels
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
+from zerocron.actions.people import People
 from zerocron.actions.pings import Pings
+from zerocron.actions.second_factors import SecondFactors
 from zerocron.actions.secrets import Secrets
+from zerocron.actions.sign_ins import SignIns, Visitor
 from zerocron.actions.signing import Signing
 from zerocron.clock import Clock
 from zerocron.core.access import Bearer
@@ -28,7 +31,7 @@ BEARER = "zerocron.bearer"
 @dataclass(frozen=True, slots=True)
 class Services:
     """One of each. `stalled` names the engine's loops that do not go round; `base_url` is where people reach this
-    server, empty where it is not known."""
+    server, empty where it is not known; `can_mail`: links can be sent to people."""
 
     ledger: Ledger
     timetable: Timetable
@@ -45,6 +48,10 @@ class Services:
     channels: Channels
     pings: Pings
     base_url: str
+    can_mail: bool
+    people: People
+    sign_ins: SignIns
+    second_factors: SecondFactors
 
 
 async def services_of(request: Request) -> Services:
@@ -60,7 +67,12 @@ async def _bearer(request: Request) -> Bearer:
     return found
 
 
+async def _visitor(request: Request) -> Visitor:
+    return Visitor(request.client.host if request.client else "", request.headers.get("user-agent", ""))
+
+
 Who = Annotated[Bearer, Depends(_bearer)]
+FromWhere = Annotated[Visitor, Depends(_visitor)]
 OnceKey = Annotated[
     str | None,
     Header(

@@ -51,5 +51,9 @@ def openapi() -> None:
         channels=nobody,
         pings=nobody,
         base_url="",
+        can_mail=False,
+        people=nobody,
+        sign_ins=nobody,
+        second_factors=nobody,
     )
     print_json(create_application(services).openapi())
