@@ -31,17 +31,15 @@ from sqlalchemy.exc import DBAPIError
 from zerocron import __version__
 from zerocron.actions import resume
 from zerocron.actions.channels import Channels
-from zerocron.actions.hashing import Hashing
+from zerocron.actions.entrance import Entrance
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
 from zerocron.actions.one_time_links import new_reset_link, new_setup_link
-from zerocron.actions.people import People
 from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
 from zerocron.actions.pings import Pings
-from zerocron.actions.second_factors import SecondFactors
 from zerocron.actions.secrets import Secrets, check_master_keys
-from zerocron.actions.sign_ins import Limits, SignIns
+from zerocron.actions.sign_ins import SignIns
 from zerocron.actions.signing import Signing
 from zerocron.api.application import create_application
 from zerocron.api.services import Services
@@ -109,8 +107,6 @@ class Node:
     ledger: Ledger
     monitors: Monitors
     pings: Pings
-    sign_ins: SignIns
-    people: People
     clock: Clock
 
 
@@ -144,7 +140,8 @@ async def run_node(
         keys = Keys(ledger=ledger, clock=clock)
         secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
         channels = Channels(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
-        people, sign_ins, second_factors = _make_people(ground, secrets, stack)
+        entrance = Entrance(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
+        stack.push_async_callback(entrance.close)
         monitors, pings, ping_loops = await _make_monitors(settings, ground, stack)
         if engine is not None:
             engine.heartbeat.pings_owed_since = lambda: pings.owed_since
@@ -167,10 +164,7 @@ async def run_node(
                 channels=channels,
                 pings=pings,
                 base_url=outlets.base_url,
-                can_mail=settings.mail is not None and bool(outlets.base_url),
-                people=people,
-                sign_ins=sign_ins,
-                second_factors=second_factors,
+                entrance=entrance,
             ),
             only_operation=settings.role == "engine",
         )
@@ -181,22 +175,8 @@ async def run_node(
             time_keeping = Loop("clock", partial(_keep_time, ledger, ground.on_time), clock=clock, metrics=metrics)
             time_keeping.start()
             stack.push_async_callback(time_keeping.stop)
-        _start_upkeep(engine, keys, sign_ins, ground, stack)
-        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, sign_ins, people, clock)
-
-
-def _make_people(
-    ground: Ground, secrets: Secrets, stack: contextlib.AsyncExitStack
-) -> tuple[People, SignIns, SecondFactors]:
-    """The verbs on people and on their sign-ins."""
-    ledger, clock = ground.ledger, ground.clock
-    hashing, limits = Hashing(), Limits()
-    stack.push_async_callback(hashing.close)
-    second_factors = SecondFactors(ledger=ledger, clock=clock, secrets=secrets)
-    sign_ins = SignIns(ledger=ledger, clock=clock, hashing=hashing, second_factors=second_factors, limits=limits)
-    stack.push_async_callback(sign_ins.close)
-    people = People(ledger=ledger, clock=clock, hashing=hashing, sign_ins=sign_ins, limits=limits)
-    return people, sign_ins, second_factors
+        _start_upkeep(engine, keys, entrance.sign_ins, ground, stack)
+        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, clock)
 
 
 def _start_upkeep(

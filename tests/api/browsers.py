@@ -13,6 +13,9 @@ from tests.api.support import Answer, exchange, scope_of
 from zerocron.actions.one_time_links import new_setup_link
 from zerocron.app import Node
 
+FOR_BROWSERS = ("/v1/sign-", "/v1/session/", "/v1/me", "/v1/setup", "/v1/password-resets", "/v1/invitations/")
+"""Where no API key helps: a person has to have signed in, or is about to."""
+
 HOST = "cron.example.com"
 PASSWORD = "four words in a row"
 

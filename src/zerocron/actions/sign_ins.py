@@ -22,7 +22,7 @@ from sqlalchemy import Connection
 from zerocron.actions.hashing import Hashing
 from zerocron.actions.second_factors import SecondFactors, held, of_person, subject_of
 from zerocron.clock import Clock
-from zerocron.core.access import PERMISSIONS, SERVER, Actor, Bearer
+from zerocron.core.access import PERMISSIONS, SERVER, Actor, Bearer, Role
 from zerocron.core.errors import Forbidden, NotFound, Unauthorized, ZerocronError
 from zerocron.core.ids import new_id
 from zerocron.core.limits import Buckets, Claims, give_each_back, network_of, take_each
@@ -69,7 +69,8 @@ class Session:
     """What is told of a bearer: a person with the team they look at, or a key."""
 
     bearer: Bearer
-    team: Membership | None
+    team_name: str
+    role: Role | None = None
     teams: tuple[Membership, ...] = ()
     person: Person | None = None
     sign_in: SignIn | None = None
@@ -81,6 +82,14 @@ class Opened:
 
     session: Session
     token: str = field(repr=False)
+
+
+First = Callable[[Connection, Person], str | None]
+"""Something done for a person who signs in; the team to look at, or None."""
+
+
+def _nothing_first(_connection: Connection, _person: Person) -> str | None:
+    return None
 
 
 class Limits:
@@ -165,18 +174,15 @@ class SignIns:
 
     async def session(self, bearer: Bearer) -> Session:
         """What the bearer is and may do. Raises Unauthorized when the sign-in ended at this moment."""
-        if bearer.person_id is None:
-            return Session(bearer, None)
-
-        def transaction(connection: Connection) -> Session:
-            return _session(connection, bearer)
-
-        return await self._ledger.read(transaction)
+        return await self._ledger.read(lambda connection: _session(connection, bearer))
 
     # signing in
 
-    async def sign_in(self, email: str, password: str, code: str | None, visitor: Visitor) -> Opened:
-        """Raises Unauthorized (with the code `code_needed` where that alone is missing), Forbidden, TooMany."""
+    async def sign_in(
+        self, email: str, password: str, code: str | None, visitor: Visitor, *, first: First = _nothing_first
+    ) -> Opened:
+        """`first`: what is done in the same transaction, once it is proved who it is. Raises Unauthorized (with the
+        code `code_needed` where that alone is missing), Forbidden, TooMany."""
         email = known_email(email)
         person, familiar = await self._ledger.read(lambda connection: _look_up(connection, email))
         network = network_of(visitor.address)
@@ -195,7 +201,7 @@ class SignIns:
         if person.password_hash is not None and self._hashing.is_outdated(person.password_hash):
             rehashed = await self._hashing.hash(password)
         try:
-            opened = await self._ledger.write(self._opening(person, code, rehashed, visitor))
+            opened = await self._ledger.write(self._opening(person, code, rehashed, visitor, first))
         except Unauthorized:
             self._tell_failure(person, "code", visitor)
             raise
@@ -211,7 +217,7 @@ class SignIns:
         take_each([(self._limits.code, (person.id, network if is_familiar else ""))], self._clock.monotonic())
 
     def _opening(
-        self, person: Person, code: str | None, rehashed: str | None, visitor: Visitor
+        self, person: Person, code: str | None, rehashed: str | None, visitor: Visitor, first: First
     ) -> Callable[[Connection], Opened]:
         now = self._clock.now()
 
@@ -223,7 +229,8 @@ class SignIns:
                 raise Unauthorized(REFUSED)
             if rehashed is not None:
                 people_rows.change(connection, person.id, now, password_hash=rehashed)
-            return self.open(connection, current, Method.PASSWORD, visitor, now)
+            team_id = first(connection, current)
+            return self.open(connection, current, Method.PASSWORD, visitor, now, team_id=team_id)
 
         return transaction
 
@@ -278,7 +285,7 @@ class SignIns:
             sign_in_id=sign_in.id,
             is_elevated=is_elevated,
         )
-        return Opened(Session(bearer, team, tuple(teams), person, sign_in), token)
+        return Opened(Session(bearer, team.team_name, team.role, tuple(teams), person, sign_in), token)
 
     def _tell_failure(self, person: Person | None, what: str, visitor: Visitor) -> None:
         """Into the audit log of a known person, beside the answer: who waited for it would know that there is one."""
@@ -437,6 +444,8 @@ def _look_up(connection: Connection, email: str) -> tuple[Person | None, frozens
 
 
 def _session(connection: Connection, bearer: Bearer) -> Session:
+    if bearer.person_id is None:
+        return Session(bearer, people_rows.team_name(connection, bearer.team_id) or "")
     person_id, sign_in_id = of_person(bearer)
     person = people_rows.get(connection, person_id)
     sign_in = sign_in_rows.get(connection, sign_in_id)
@@ -444,4 +453,4 @@ def _session(connection: Connection, bearer: Bearer) -> Session:
     team = next((each for each in teams if each.team_id == bearer.team_id), None)
     if person is None or sign_in is None or team is None:
         raise Unauthorized(ENDED)
-    return Session(bearer, team, tuple(teams), person, sign_in)
+    return Session(bearer, team.team_name, team.role, tuple(teams), person, sign_in)

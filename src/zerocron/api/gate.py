@@ -137,7 +137,7 @@ class Gate:
             bearer = await self._services.keys.recognise(given[0])
         else:
             self._check_origin(scope)
-            bearer = await self._services.sign_ins.recognise(token)
+            bearer = await self._services.entrance.sign_ins.recognise(token)
         address = (scope.get("client") or ("",))[0]
         return dataclasses.replace(bearer, actor=dataclasses.replace(bearer.actor, address=address))
 

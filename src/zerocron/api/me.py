@@ -109,7 +109,7 @@ class SignInPage(Output):
 async def edit_me(given: MeIn, who: Who, services: Use) -> PersonOut:
     """Change your name, language or time zone."""
     return person_out(
-        await services.people.edit(who, name=given.name, language=given.language, timezone=given.timezone)
+        await services.entrance.people.edit(who, name=given.name, language=given.language, timezone=given.timezone)
     )
 
 
@@ -117,7 +117,7 @@ async def edit_me(given: MeIn, who: Who, services: Use) -> PersonOut:
 @needs(None, elevated=True)
 async def change_my_password(given: PasswordIn, who: Who, services: Use) -> None:
     """Change your password. Every other browser in which you have signed in is signed out."""
-    await services.people.change_password(
+    await services.entrance.people.change_password(
         who,
         revealed(given.current_password),
         given.new_password.get_secret_value(),
@@ -132,7 +132,7 @@ async def change_my_password(given: PasswordIn, who: Who, services: Use) -> None
 @needs(None, elevated=True)
 async def begin_totp(who: Who, services: Use) -> EnrolmentOut:
     """Begin to set up a second factor: an authenticator app. It is asked for once you have confirmed it."""
-    made = await services.second_factors.begin(who)
+    made = await services.entrance.second_factors.begin(who)
     return EnrolmentOut(secret=made.secret, uri=made.uri, qr_svg=made.qr_svg)
 
 
@@ -144,8 +144,8 @@ async def begin_totp(who: Who, services: Use) -> EnrolmentOut:
 @needs(None, elevated=True)
 async def confirm_totp(given: ConfirmationIn, who: Who, services: Use) -> RecoveryCodesOut:
     """From now on the second factor is asked for. Every other browser in which you have signed in is signed out."""
-    codes = await services.second_factors.confirm(who, given.code.get_secret_value())
-    services.sign_ins.forget(who.person_id or "")
+    codes = await services.entrance.second_factors.confirm(who, given.code.get_secret_value())
+    services.entrance.sign_ins.forget(who.person_id or "")
     return RecoveryCodesOut(recovery_codes=codes)
 
 
@@ -153,8 +153,8 @@ async def confirm_totp(given: ConfirmationIn, who: Who, services: Use) -> Recove
 @needs(None, elevated=True)
 async def remove_totp(who: Who, services: Use) -> None:
     """Take the second factor off. Every other browser in which you have signed in is signed out."""
-    await services.second_factors.remove(who)
-    services.sign_ins.forget(who.person_id or "")
+    await services.entrance.second_factors.remove(who)
+    services.entrance.sign_ins.forget(who.person_id or "")
 
 
 @router.post(
@@ -163,14 +163,14 @@ async def remove_totp(who: Who, services: Use) -> None:
 @needs(None, elevated=True)
 async def renew_recovery_codes(who: Who, services: Use) -> RecoveryCodesOut:
     """Ten new recovery codes; those before are worth nothing any more."""
-    return RecoveryCodesOut(recovery_codes=await services.second_factors.renew_recovery_codes(who))
+    return RecoveryCodesOut(recovery_codes=await services.entrance.second_factors.renew_recovery_codes(who))
 
 
 @router.get("/sign-ins", response_model=SignInPage)
 @needs(None)
 async def list_sign_ins(who: Who, services: Use, limit: Limit = 50, cursor: Cursor = None) -> SignInPage:
     """The browsers in which you have signed in, the newest first."""
-    found = await services.sign_ins.page(who, before=read_cursor(cursor, int, str), limit=limit + 1)
+    found = await services.entrance.sign_ins.page(who, before=read_cursor(cursor, int, str), limit=limit + 1)
     shown, more = page_of(found, limit, lambda one: (one.created_at, one.id))
     return SignInPage(items=[_out(one, who.sign_in_id) for one in shown], next_cursor=more)
 
@@ -179,7 +179,7 @@ async def list_sign_ins(who: Who, services: Use, limit: Limit = 50, cursor: Curs
 @needs(None)
 async def end_other_sign_ins(who: Who, services: Use) -> None:
     """Sign out everywhere but here."""
-    await services.sign_ins.end_others(who)
+    await services.entrance.sign_ins.end_others(who)
 
 
 @router.delete("/sign-ins/{sign_in_id}", status_code=204)
@@ -188,7 +188,7 @@ async def end_sign_in(
     sign_in_id: Annotated[str, Path(description="The sign-in's `id`.")], who: Who, services: Use
 ) -> None:
     """Sign out in that browser."""
-    await services.sign_ins.end(who, sign_in_id)
+    await services.entrance.sign_ins.end(who, sign_in_id)
 
 
 def _out(sign_in: SignIn, current_id: str | None) -> SignInOut:

@@ -65,7 +65,7 @@ _BODY = "JSON in UTF-8. It is read as such whatever `Content-Type` says, and als
 _REF = "#/components/schemas/"
 _MEANINGS = {
     HTTPStatus.UNAUTHORIZED: "There is no API key, or not a good one.",
-    HTTPStatus.FORBIDDEN: "This did not come from a page of this server.",
+    HTTPStatus.FORBIDDEN: "This did not come from a page of this server, or is for who has signed in and not for keys.",
     HTTPStatus.NOT_FOUND: "There is no such thing, or it is another team's.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The request is too large.",
     HTTPStatus.REQUEST_URI_TOO_LONG: "The address is too long, its query included.",
@@ -156,7 +156,7 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     responses.pop("422", None)  # FastAPI's own; ours has another form
     if "requestBody" in operation:
         operation["requestBody"]["description"] = _BODY
-    for status in _problems_of(path, method):
+    for status in _problems_of(path, method) + ([HTTPStatus.FORBIDDEN] if "people" in operation["tags"] else []):
         responses.setdefault(str(int(status)), {"description": _MEANINGS[status]})
     for code, response in responses.items():
         if code[0] in "45" and "content" not in response:
@@ -181,8 +181,6 @@ def _problems_of(path: str, method: str) -> list[HTTPStatus]:
     found = [HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.REQUEST_URI_TOO_LONG]
     if path.startswith("/v1/"):
         found += [HTTPStatus.UNAUTHORIZED, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE]
-    if is_public(method.upper(), path) and method != "get":
-        found.append(HTTPStatus.FORBIDDEN)
     if "{" in path:
         found.append(HTTPStatus.NOT_FOUND)
     if path.startswith("/v1/") and method != "get":  # a body is looked at also where none is needed

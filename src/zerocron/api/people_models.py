@@ -136,15 +136,11 @@ def person_out(person: Person) -> PersonOut:
 
 
 def session_out(session: Session, request: Request, base_url: str) -> SessionOut:
-    bearer, team, sign_in = session.bearer, session.team, session.sign_in
+    bearer, sign_in = session.bearer, session.sign_in
     elevated = sign_in.elevated_until if sign_in is not None and bearer.is_elevated else None
     return SessionOut(
         person=None if session.person is None else person_out(session.person),
-        team=LookedAtOut(
-            id=bearer.team_id,
-            name="" if team is None else team.team_name,
-            role=None if sign_in is None or team is None else team.role,
-        ),
+        team=LookedAtOut(id=bearer.team_id, name=session.team_name, role=session.role),
         teams=[PlaceOut(id=one.team_id, name=one.team_name, role=one.role) for one in session.teams],
         permissions=sorted(bearer.permissions, key=list(Permission).index),
         method="key" if sign_in is None else sign_in.method,  # type: ignore[arg-type]

@@ -9,14 +9,13 @@ from typing import Annotated
 from fastapi import Depends, Header, Request, Response
 
 from zerocron.actions.channels import Channels
+from zerocron.actions.entrance import Entrance
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
-from zerocron.actions.people import People
 from zerocron.actions.pings import Pings
-from zerocron.actions.second_factors import SecondFactors
 from zerocron.actions.secrets import Secrets
-from zerocron.actions.sign_ins import SignIns, Visitor
+from zerocron.actions.sign_ins import Visitor
 from zerocron.actions.signing import Signing
 from zerocron.clock import Clock
 from zerocron.core.access import Bearer
@@ -31,7 +30,7 @@ BEARER = "zerocron.bearer"
 @dataclass(frozen=True, slots=True)
 class Services:
     """One of each. `stalled` names the engine's loops that do not go round; `base_url` is where people reach this
-    server, empty where it is not known; `can_mail`: links can be sent to people."""
+    server, empty where it is not known."""
 
     ledger: Ledger
     timetable: Timetable
@@ -48,10 +47,7 @@ class Services:
     channels: Channels
     pings: Pings
     base_url: str
-    can_mail: bool
-    people: People
-    sign_ins: SignIns
-    second_factors: SecondFactors
+    entrance: Entrance
 
 
 async def services_of(request: Request) -> Services:

@@ -77,8 +77,8 @@ async def show_ways_in(request: Request, services: Use) -> WaysInOut:
         password=True,
         oidc=None,
         trusted_header=False,
-        setup_open=await services.people.is_setup_open(),
-        mail=services.can_mail,
+        setup_open=await services.entrance.people.is_setup_open(),
+        mail=services.entrance.resets.can_mail,
         is_secure=is_secure(request.scope, services.base_url),
     )
 
@@ -96,7 +96,7 @@ async def sign_in(
 
     Who is not there and who gives a wrong password get the same answer.
     """
-    opened = await services.sign_ins.sign_in(
+    opened = await services.entrance.sign_ins.sign_in(
         given.email, given.password.get_secret_value(), revealed(given.code), visitor
     )
     return answer_opened(opened, request, response, services.base_url)
@@ -106,7 +106,7 @@ async def sign_in(
 @needs(None)
 async def sign_out(request: Request, response: Response, who: Who, services: Use) -> None:
     """Sign out here. The cookie is worth nothing any more, on other nodes within a second."""
-    await services.sign_ins.end(who)
+    await services.entrance.sign_ins.end(who)
     clear_cookie(response, request.scope, services.base_url)
 
 
@@ -114,7 +114,7 @@ async def sign_out(request: Request, response: Response, who: Who, services: Use
 @needs(None)
 async def show_session(request: Request, who: Who, services: Use) -> SessionOut:
     """Who is asking, with which team, and what they may do."""
-    return session_out(await services.sign_ins.session(who), request, services.base_url)
+    return session_out(await services.entrance.sign_ins.session(who), request, services.base_url)
 
 
 @router.post(
@@ -125,7 +125,7 @@ async def show_session(request: Request, who: Who, services: Use) -> SessionOut:
 @needs(None)
 async def elevate_session(given: ProofIn, request: Request, response: Response, who: Who, services: Use) -> SessionOut:
     """Prove again who you are, by your password or a code: for ten minutes what asks for it may be done."""
-    opened = await services.sign_ins.elevate(
+    opened = await services.entrance.sign_ins.elevate(
         who,
         revealed(given.password),
         revealed(given.code),
@@ -139,4 +139,4 @@ async def elevate_session(given: ProofIn, request: Request, response: Response, 
 @needs(None)
 async def choose_team(given: TeamChoiceIn, request: Request, who: Who, services: Use) -> SessionOut:
     """Look at another team of yours. All tabs of the browser do."""
-    return session_out(await services.sign_ins.look_at(who, given.team_id), request, services.base_url)
+    return session_out(await services.entrance.sign_ins.look_at(who, given.team_id), request, services.base_url)

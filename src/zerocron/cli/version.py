@@ -51,9 +51,6 @@ def openapi() -> None:
         channels=nobody,
         pings=nobody,
         base_url="",
-        can_mail=False,
-        people=nobody,
-        sign_ins=nobody,
-        second_factors=nobody,
+        entrance=nobody,
     )
     print_json(create_application(services).openapi())

@@ -170,6 +170,14 @@ def memberships(connection: Connection, person_id: str) -> list[Membership]:
     return [Membership(team_id, name, Role(role)) for team_id, name, role in fetch(connection, query, {})]
 
 
+def team_name(connection: Connection, team_id: str) -> str | None:
+    """None when there is no such team (any more)."""
+    name: str | None = connection.scalar(
+        select(teams.c.name).where(teams.c.id == team_id, teams.c.deleted_at.is_(None))
+    )
+    return name
+
+
 def add_membership(connection: Connection, team_id: str, person_id: str, role: Role, now: Instant) -> bool:
     """False when the person is in the team already: the role stays as it was."""
     columns = (members.c.team_id, members.c.person_id, members.c.role, members.c.created_at)
