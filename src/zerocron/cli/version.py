@@ -51,5 +51,6 @@ def openapi() -> None:
         channels=nobody,
         pings=nobody,
         base_url="",
+        entrance=nobody,
     )
     print_json(create_application(services).openapi())
