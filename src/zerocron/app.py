@@ -18,7 +18,7 @@ import resource
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from zerocron.actions.channels import Channels
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
+from zerocron.actions.overview import Overview
 from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
 from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets, check_master_keys
@@ -104,6 +105,7 @@ class Node:
     ledger: Ledger
     monitors: Monitors
     pings: Pings
+    clock: Clock
 
 
 @contextlib.asynccontextmanager
@@ -158,6 +160,7 @@ async def run_node(
                 channels=channels,
                 pings=pings,
                 base_url=outlets.base_url,
+                overview=Overview(ledger=ledger, clock=clock),
             ),
             only_operation=settings.role == "engine",
         )
@@ -169,22 +172,28 @@ async def run_node(
             time_keeping.start()
             stack.push_async_callback(time_keeping.stop)
         _start_upkeep(engine, keys, ground, stack)
-        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings)
+        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, clock)
 
 
-def _start_upkeep(engine: Engine | None, keys: Keys, ground: Ground, stack: contextlib.AsyncExitStack) -> None:
+def _start_upkeep(engine: Engine | None, keys: Keys, ground: Ground, stack: contextlib.AsyncExitStack) -> list[Loop]:
     """What goes on beside the work: it may be late, and its failures stop nothing."""
     clock, metrics = ground.clock, ground.metrics
     key_use = Loop("key-use", keys.save_use, clock=clock, metrics=metrics)
     key_use.start()
-    stack.push_async_callback(_stop_key_use, key_use, keys)
+    stack.push_async_callback(_stop_and_save, key_use, keys.save_use)
     if engine is None:
-        return
+        return [key_use]
     zone_data = ZoneData(ledger=ground.ledger, timetable=ground.timetable, clock=clock, version=tzdata_version())
+    loops = [key_use]
     for name, tick in (("secret-use", engine.unsealer.save_use), ("zone-data", zone_data.tick)):
         loop = Loop(name, tick, clock=clock, metrics=metrics)
         loop.start()
         stack.push_async_callback(loop.stop)
+        loops.append(loop)
+    tally = Loop("tally", engine.tally.tick, clock=clock, metrics=metrics)
+    tally.start()
+    stack.push_async_callback(_stop_and_save, tally, engine.tally.save)
+    return [*loops, tally]
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,9 +407,9 @@ def _tune_interpreter(settings: Settings) -> None:
     gc.freeze()  # modules and classes stay for ever; no need to look at them again and again
 
 
-async def _stop_key_use(loop: Loop, keys: Keys) -> None:
+async def _stop_and_save(loop: Loop, save: Callable[[], Awaitable[object]]) -> None:
     await loop.stop()
-    await keys.save_use()
+    await save()
 
 
 async def _keep_local_key(keys: Keys, path: Path) -> None:

@@ -14,6 +14,7 @@ from zerocron.api import (
     keys,
     monitors,
     operation,
+    overview,
     problems,
     reference,
     runs,
@@ -64,7 +65,7 @@ def create_application(services: Services, *, only_operation: bool = False) -> F
         app.ping_path = PingPath(services.pings, SECURITY_HEADERS.items())
     app.include_router(operation.router)
     if not only_operation:
-        for module in (jobs, runs, monitors, channels, alerts, schedules, secrets, signing, keys):
+        for module in (overview, jobs, runs, monitors, channels, alerts, schedules, secrets, signing, keys):
             app.include_router(module.router, dependencies=[Depends(only_what_is_known)])
         app.include_router(reference.router)
     return app

@@ -12,6 +12,7 @@ from zerocron.actions.channels import Channels
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
+from zerocron.actions.overview import Overview
 from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets
 from zerocron.actions.signing import Signing
@@ -45,6 +46,7 @@ class Services:
     channels: Channels
     pings: Pings
     base_url: str
+    overview: Overview
 
 
 async def services_of(request: Request) -> Services:
