@@ -36,6 +36,7 @@ from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
 from zerocron.actions.one_time_links import new_reset_link, new_setup_link
+from zerocron.actions.overview import Overview
 from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
 from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets, check_master_keys
@@ -166,6 +167,7 @@ async def run_node(
                 pings=pings,
                 base_url=outlets.base_url,
                 entrance=entrance,
+                overview=Overview(ledger=ledger, clock=clock),
             ),
             only_operation=settings.role == "engine",
         )
@@ -186,20 +188,26 @@ async def run_node(
 
 def _start_upkeep(
     engine: Engine | None, keys: Keys, sign_ins: SignIns, ground: Ground, stack: contextlib.AsyncExitStack
-) -> None:
+) -> list[Loop]:
     """What goes on beside the work: it may be late, and its failures stop nothing."""
-    clock, metrics = ground.clock, ground.metrics
-    for name, save in (("key-use", keys.save_use), ("sign-in-use", sign_ins.save_use)):
-        use = Loop(name, save, clock=clock, metrics=metrics)
-        use.start()
-        stack.push_async_callback(_stop_use, use, save)
-    if engine is None:
-        return
-    zone_data = ZoneData(ledger=ground.ledger, timetable=ground.timetable, clock=clock, version=tzdata_version())
-    for name, tick in (("secret-use", engine.unsealer.save_use), ("zone-data", zone_data.tick)):
-        loop = Loop(name, tick, clock=clock, metrics=metrics)
+    loops: list[Loop] = []
+
+    def keep(name: str, tick: Callable[[], Awaitable[float]], at_last: Callable[[], Awaitable[object]] | None) -> None:
+        loop = Loop(name, tick, clock=ground.clock, metrics=ground.metrics)
         loop.start()
-        stack.push_async_callback(loop.stop)
+        loops.append(loop)
+        stack.push_async_callback(loop.stop if at_last is None else partial(_stop_and_save, loop, at_last))
+
+    keep("key-use", keys.save_use, keys.save_use)
+    keep("sign-in-use", sign_ins.save_use, sign_ins.save_use)
+    if engine is not None:
+        zone_data = ZoneData(
+            ledger=ground.ledger, timetable=ground.timetable, clock=ground.clock, version=tzdata_version()
+        )
+        keep("secret-use", engine.unsealer.save_use, None)
+        keep("zone-data", zone_data.tick, None)
+        keep("tally", engine.tally.tick, engine.tally.save)
+    return loops
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,7 +421,7 @@ def _tune_interpreter(settings: Settings) -> None:
     gc.freeze()  # modules and classes stay for ever; no need to look at them again and again
 
 
-async def _stop_use(loop: Loop, save: Callable[[], Awaitable[float]]) -> None:
+async def _stop_and_save(loop: Loop, save: Callable[[], Awaitable[object]]) -> None:
     await loop.stop()
     await save()
 

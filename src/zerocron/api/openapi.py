@@ -38,6 +38,7 @@ at most 1,572,864 bytes, an address 8,192, and JSON at most 32 levels.
 """
 TAGS = [
     {"name": "jobs", "description": "What is called, and when."},
+    {"name": "overview", "description": "All jobs and monitors of a team at a glance."},
     {"name": "runs", "description": "What happened: one run for each slot or trigger, one execution for each attempt."},
     {
         "name": "monitors",

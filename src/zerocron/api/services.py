@@ -13,6 +13,7 @@ from zerocron.actions.entrance import Entrance
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
+from zerocron.actions.overview import Overview
 from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets
 from zerocron.actions.sign_ins import Visitor
@@ -48,6 +49,7 @@ class Services:
     pings: Pings
     base_url: str
     entrance: Entrance
+    overview: Overview
 
 
 async def services_of(request: Request) -> Services:
