@@ -55,7 +55,11 @@ class Site:
 
     def routes(self) -> list[BaseRoute]:
         """What is to be put beside the routes of the API."""
-        pages = [page for module in views.MODULES for page in module.PAGES]
+        # A path of words goes before one with a parameter in the same place: /jobs/new is no job.
+        pages = sorted(
+            (page for module in views.MODULES for page in module.PAGES),
+            key=lambda page: [part.startswith("{") for part in page.path.split("/")],
+        )
         made: list[BaseRoute] = [
             Route(page.path, partial(self._serve, page), methods=list(page.methods), name=f"page {page.path}")
             for page in pages
