@@ -55,11 +55,7 @@ class Site:
 
     def routes(self) -> list[BaseRoute]:
         """What is to be put beside the routes of the API."""
-        # A path of words goes before one with a parameter in the same place: /jobs/new is no job.
-        pages = sorted(
-            (page for module in views.MODULES for page in module.PAGES),
-            key=lambda page: [part.startswith("{") for part in page.path.split("/")],
-        )
+        pages = [page for module in views.MODULES for page in module.PAGES]
         made: list[BaseRoute] = [
             Route(page.path, partial(self._serve, page), methods=list(page.methods), name=f"page {page.path}")
             for page in pages

@@ -24,7 +24,7 @@ from zerocron.dashboard.job_draft import DEFAULTS, Draft, Unsaid, differing, nam
 from zerocron.dashboard.notices import N_
 from zerocron.dashboard.routes import Page, act, page
 from zerocron.dashboard.telling import read_instant
-from zerocron.dashboard.visit import Visit
+from zerocron.dashboard.visit import Visit, segment
 from zerocron.dashboard.words import words_of
 
 LIST_MAX = 200
@@ -103,7 +103,7 @@ async def new(visit: Visit) -> Response:
     content.draft.texts["timezone"] = _own_zone(visit)
     original = visit.query.get("clone", "")
     if original:
-        job = await visit.api.get(f"/v1/jobs/{_segment(original)}")
+        job = await visit.api.get(f"/v1/jobs/{segment(original)}")
         content.draft = Draft.of_job({name: job[name] for name in DEFAULTS})
         content.draft.texts["name"] = words_of(visit.language).gettext("Copy of %(name)s") % {"name": job["name"]}
         content.copied = job["name"]
@@ -118,13 +118,13 @@ async def create(visit: Visit) -> Response:
 async def edit(visit: Visit) -> Response:
     """GET /jobs/{job_id}/edit."""
     _writers_only(visit)
-    job = await visit.api.get(f"/v1/jobs/{_segment(visit.path['job_id'])}")
+    job = await visit.api.get(f"/v1/jobs/{segment(visit.path['job_id'])}")
     return await _form(visit, Content(Draft.of_job(job), job))
 
 
 async def save(visit: Visit) -> Response:
     """POST /jobs/{job_id}/edit."""
-    return await _act(visit, await visit.api.get(f"/v1/jobs/{_segment(visit.path['job_id'])}"))
+    return await _act(visit, await visit.api.get(f"/v1/jobs/{segment(visit.path['job_id'])}"))
 
 
 # --- parts, for scripts
@@ -254,7 +254,7 @@ async def _form(visit: Visit, content: Content, problem: Problem | None = None) 
         "job_form/form.html",
         **{name: getattr(content, name) for name in Content.__dataclass_fields__},
         problem=problem,
-        beside=[*filter(job_draft.has_input, problem.errors if problem is not None else ())] + ["curl"],
+        beside=[*filter(job_draft.has_input, problem.errors if problem is not None else ()), "curl"],
         opened=opened,
         changed=open_sections(changed, ()),
         preview=await _preview(visit, draft),
@@ -349,11 +349,6 @@ def _writers_only(visit: Visit) -> None:
         raise Problem(
             Answer(403, {"title": "Forbidden", "detail": words_of(visit.language).gettext(NO_RIGHT)}),
         )
-
-
-def _segment(text: str) -> str:
-    """An id as one part of a path of the API, whatever somebody put in its place."""
-    return "".join(each for each in text if each.isascii() and (each.isalnum() or each in "-_."))[:64] or "-"
 
 
 PAGES: tuple[Page, ...] = (
