@@ -1,6 +1,7 @@
 """Renews the catalogs of the pages: `python -m docs.words`; with `--check` it says what lacks words.
 
-Owns which text belongs to which file: that of a view or template to the area of its name, all others to `shared`.
+Owns which text belongs to which file: that of a view or template to the area of its name, all others to `shared`. The
+sentences that the API says are asked for by what it says, so that they are listed here.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from pathlib import Path
 from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_file
 from babel.messages.pofile import read_po, write_po
+
+from zerocron.core.model import REASON_TEXTS
 
 DASHBOARD = Path(__file__).parents[1] / "src" / "zerocron" / "dashboard"
 KEYWORDS = {"_": None, "gettext": None, "ngettext": (1, 2), "N_": None}
@@ -34,6 +37,8 @@ def templates() -> dict[str, Catalog]:
         catalog = found.setdefault(area, Catalog(charset="utf-8"))
         for message in _messages(path):
             catalog.add(message)
+    for sentence in REASON_TEXTS.values():
+        found["job"].add(sentence)
     return found
 
 
