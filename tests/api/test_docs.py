@@ -125,9 +125,7 @@ async def test_the_style_sheet_comes_from_here_and_knows_the_dark(api: Client) -
 async def test_every_class_of_the_pages_is_in_the_style_sheet(api: Client) -> None:
     css = (await api("GET", "/docs/style.css")).body.decode()
     named = set(re.findall(r"\.([a-z][\w-]*)", css))
-    used = {
-        name for path in ("/docs",) for value in (await page(api, path)).values("class") for name in value.split()
-    }
+    used = {name for path in ("/docs",) for value in (await page(api, path)).values("class") for name in value.split()}
 
     assert used - named <= {"depth-0", "told", "answer", "intro"}
     assert named - used - {"j-word", "j-number", "depth-2", "example"} == set()
