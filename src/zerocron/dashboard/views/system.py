@@ -57,7 +57,7 @@ def _works(part: Mapping[str, Any]) -> bool:
 
 
 def _off_ms(node: Mapping[str, Any]) -> float:
-    return abs(node["clock_difference_ms"] or 0)
+    return abs(float(node["clock_difference_ms"] or 0))
 
 
 PAGES: tuple[Page, ...] = (page("/system", show),)

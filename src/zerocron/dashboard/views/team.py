@@ -246,11 +246,19 @@ async def show_audit(visit: Visit) -> Response:
     query = {**filters, "limit": 50, "cursor": visit.query.get("cursor")}
     items, more = await lines_of(visit.api, "/v1/audit", query)
     entries = [{**each, **_told(each)} for each in items]
-    content = {"actions": sorted((_label(visit, name), name) for name in ACTIONS), "subject": _subject(visit, items)}
-    if visit.query.get("action", "") not in {"", *ACTIONS}:
-        content["actions"] += [(visit.query["action"], visit.query["action"])]
+    actions = sorted((_label(visit, name), name) for name in ACTIONS)
+    asked = visit.query.get("action", "")
+    if asked and asked not in ACTIONS:
+        actions.append((asked, asked))
     return visit.page(
-        "team/audit.html", entries=entries, next_cursor=more, filters=filters, labels=ACTIONS, hidden=HIDDEN, **content
+        "team/audit.html",
+        entries=entries,
+        next_cursor=more,
+        filters=filters,
+        actions=actions,
+        subject=_subject(visit, items),
+        labels=ACTIONS,
+        hidden=HIDDEN,
     )
 
 
