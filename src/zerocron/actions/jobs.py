@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
@@ -52,10 +52,12 @@ from zerocron.core.secret import SECRETS_A_REQUEST_MAX
 from zerocron.core.success import check_path, check_pattern, check_status_pattern
 from zerocron.core.understanding import DEFAULT_TIMEZONE, Understood
 from zerocron.storage.ledger import executions as execution_rows
+from zerocron.storage.ledger import glances
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger import signing as signing_rows
 from zerocron.storage.ledger.database import Ledger, Transaction
+from zerocron.storage.ledger.scheduled import Place
 from zerocron.storage.timetable.contract import Timetable, job_member, run_member
 from zerocron.storage.timetable.horizon import point_at
 
@@ -182,15 +184,26 @@ class Jobs:
         team_id: str,
         *,
         status: str | None = None,
+        state: str | None = None,
         tag: str | None = None,
         text: str | None = None,
-        before: tuple[Instant, str] | None = None,
+        sort: str = "-created_at",
+        before: Place | None = None,
         limit: int = 50,
-    ) -> list[Job]:
-        """Newest first."""
+    ) -> list[tuple[Any, Job]]:
+        """(what it is sorted by, job) in the order of `sort`: newest first, unless told otherwise."""
+        condition = None if state is None else glances.JOB_STATES[state]
         return await self._ledger.read(
             lambda connection: job_rows.page(
-                connection, team_id, status=status, tag=tag, text=text, before=before, limit=limit
+                connection,
+                team_id,
+                status=status,
+                state=condition,
+                tag=tag,
+                text=text,
+                sort=sort,
+                before=before,
+                limit=limit,
             )
         )
 

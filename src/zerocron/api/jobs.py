@@ -10,7 +10,17 @@ import orjson
 from fastapi import APIRouter, Query, Response
 
 from zerocron.actions.jobs import JobSpec
-from zerocron.api.fields import Cursor, JobId, Limit, instant, maybe_instant, page_of, read_cursor
+from zerocron.api.fields import (
+    SORT_TEXT,
+    Cursor,
+    JobId,
+    Limit,
+    instant,
+    key_kind,
+    maybe_instant,
+    page_of,
+    read_cursor,
+)
 from zerocron.api.job_models import (
     JobChange,
     JobIn,
@@ -47,6 +57,8 @@ from zerocron.core.understanding import describe
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 JobStatusIn = Literal["active", "paused", "disabled", "completed"]
+JobStateIn = Literal["failing", "running", "passing"]
+JobSortIn = Literal["created_at", "-created_at", "name", "-name", "next_run_at", "updated"]
 _CHANGED_MEANWHILE = "Somebody else changed the job at the same moment."
 
 
@@ -64,17 +76,34 @@ async def list_jobs(
     who: Who,
     services: Use,
     status: Annotated[JobStatusIn | None, Query(description="Only jobs of this status.")] = None,
+    state: Annotated[
+        JobStateIn | None,
+        Query(
+            description="Only jobs whose last run failed and that are not stopped (`failing`), that have a run under "
+            "way (`running`), or whose last run succeeded (`passing`)."
+        ),
+    ] = None,
     tag: Annotated[str | None, Query(max_length=50, description="Only jobs with this tag.")] = None,
     q: Annotated[str | None, Query(max_length=200, description="Only jobs with this in their name or URL.")] = None,
+    sort: Annotated[JobSortIn, Query(description=f"The order. {SORT_TEXT} Jobs without a next run come last.")] = (
+        "-created_at"
+    ),
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> JobPage:
-    """Jobs, newest first."""
+    """Jobs, newest first unless `sort` says otherwise. A cursor goes on in the order it was made for."""
     found = await services.jobs.page(
-        who.team_id, status=status, tag=tag, text=q, before=read_cursor(cursor, int, str), limit=limit + 1
+        who.team_id,
+        status=status,
+        state=state,
+        tag=tag,
+        text=q,
+        sort=sort,
+        before=read_cursor(cursor, key_kind(sort), str),
+        limit=limit + 1,
     )
-    shown, more = page_of(found, limit, lambda job: (job.created_at, job.id))
-    return JobPage(items=[job_out(job) for job in shown], next_cursor=more)
+    shown, more = page_of(found, limit, lambda row: (row[0], row[1].id))
+    return JobPage(items=[job_out(job) for _, job in shown], next_cursor=more)
 
 
 @router.get("/{job_id}", response_model=JobOut)

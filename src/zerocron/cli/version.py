@@ -51,5 +51,7 @@ def openapi() -> None:
         channels=nobody,
         pings=nobody,
         base_url="",
+        entrance=nobody,
+        overview=nobody,
     )
     print_json(create_application(services).openapi())

@@ -181,6 +181,11 @@ def back_to(address: str | None, otherwise: str = "/") -> str:
     return quote(address, safe="/?&=%:+,;@~!$'()*-._#[]") if address.isprintable() else otherwise
 
 
+def segment(text: str) -> str:
+    """An id as one part of a path of the API, whatever somebody put in its place."""
+    return "".join(each for each in text if each.isascii() and (each.isalnum() or each in "-_."))[:64] or "-"
+
+
 async def lines_of(api: Api, path: str, query: Query | None = None) -> tuple[list[Any], str | None]:
     """A page of a list of the API: its items, and the cursor of what follows."""
     found = await api.get(path, query)

@@ -32,9 +32,12 @@ _MODULES = (overview, jobs, job_form, runs, monitors, channels, alerts, secrets,
 SPECIMENS: dict[str, Specimen] = {each.name: each for module in _MODULES for each in module.SPECIMENS}
 
 
-def canned(specimen: Specimen) -> ASGIApp:
-    """The API as it is in a specimen. What the specimen does not tell is not there."""
+def canned(specimen: Specimen, language: str = "en") -> ASGIApp:
+    """The API as it is in a specimen, for somebody who reads that language. What it does not tell is not there."""
     answers = {"GET /v1/session": SESSION} | dict(specimen.answers)
+    session = answers["GET /v1/session"]
+    if not isinstance(session, tuple):
+        answers["GET /v1/session"] = {**session, "person": {**session["person"], "language": language}}
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         key = f"{scope['method']} {scope['path']}"
