@@ -30,6 +30,7 @@ from sqlalchemy.exc import DBAPIError
 
 from zerocron import __version__
 from zerocron.actions import resume
+from zerocron.actions.changes import Changes
 from zerocron.actions.channels import Channels
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
@@ -106,6 +107,7 @@ class Node:
     monitors: Monitors
     pings: Pings
     clock: Clock
+    changes: Changes
 
 
 @contextlib.asynccontextmanager
@@ -143,6 +145,8 @@ async def run_node(
             engine.heartbeat.pings_owed_since = lambda: pings.owed_since
         if settings.role != "engine":
             await _keep_local_key(keys, settings.local_key_path)
+        changes = Changes(ledger=ledger, clock=clock)
+        stack.push_async_callback(changes.close)
         application = create_application(
             Services(
                 ledger=ledger,
@@ -161,6 +165,7 @@ async def run_node(
                 pings=pings,
                 base_url=outlets.base_url,
                 overview=Overview(ledger=ledger, clock=clock),
+                changes=changes,
             ),
             only_operation=settings.role == "engine",
         )
@@ -172,7 +177,7 @@ async def run_node(
             time_keeping.start()
             stack.push_async_callback(time_keeping.stop)
         _start_upkeep(engine, keys, ground, stack)
-        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, clock)
+        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, clock, changes)
 
 
 def _start_upkeep(engine: Engine | None, keys: Keys, ground: Ground, stack: contextlib.AsyncExitStack) -> list[Loop]:
@@ -526,6 +531,7 @@ async def serve(
             )
         )
         await stopping.wait()
+        await node.changes.close()  # who listens would keep the server from stopping
         if node.engine is not None:
             await node.engine.stop(settings.drain_seconds, force)  # first of all, so that the API answers meanwhile
 

@@ -10,6 +10,7 @@ from starlette.types import Receive, Scope, Send
 from zerocron.api import (
     alerts,
     channels,
+    events,
     jobs,
     keys,
     monitors,
@@ -65,7 +66,7 @@ def create_application(services: Services, *, only_operation: bool = False) -> F
         app.ping_path = PingPath(services.pings, SECURITY_HEADERS.items())
     app.include_router(operation.router)
     if not only_operation:
-        for module in (overview, jobs, runs, monitors, channels, alerts, schedules, secrets, signing, keys):
+        for module in (overview, events, jobs, runs, monitors, channels, alerts, schedules, secrets, signing, keys):
             app.include_router(module.router, dependencies=[Depends(only_what_is_known)])
         app.include_router(reference.router)
     return app

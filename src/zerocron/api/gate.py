@@ -9,6 +9,7 @@ headers on every answer, and turns what nobody foresaw into a problem. Must neve
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from http import HTTPStatus
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -17,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zerocron.api.json_text import read_json
 from zerocron.api.problems import of_error, problem, unforeseen
-from zerocron.api.services import BEARER, Services
+from zerocron.api.services import BEARER, IS_HEAD, STILL, Services
 from zerocron.core.access import Bearer
 from zerocron.core.errors import NotFound, TooLarge, Unauthorized, ZerocronError
 
@@ -71,7 +72,8 @@ class Gate:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        if scope["method"] == "HEAD":
+        is_head = scope["method"] == "HEAD"
+        if is_head:
             scope = {**scope, "method": "GET"}  # the answer's body is left out on its way back
         if not scope["path"].startswith("/v1/"):
             await self._app(scope, receive, send)
@@ -88,7 +90,8 @@ class Gate:
             await asyncio.to_thread(read_json, body)
         elif body:
             read_json(body)
-        await self._app(_as_json(scope, bearer), _replay(body, receive), send)
+        told = {STILL: partial(self._bearer, scope), IS_HEAD: is_head}
+        await self._app({**_as_json(scope, bearer), **told}, _replay(body, receive), send)
 
     async def _bearer(self, scope: Scope) -> Bearer:
         given = Headers(scope=scope).getlist("authorization")

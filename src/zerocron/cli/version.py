@@ -52,5 +52,6 @@ def openapi() -> None:
         pings=nobody,
         base_url="",
         overview=nobody,
+        changes=nobody,
     )
     print_json(create_application(services).openapi())
