@@ -82,7 +82,7 @@ async def _until_gone(receive: Receive) -> None:
 
 @router.get(
     "/events",
-    response_class=EventStream,
+    response_class=Response,
     responses={
         200: {
             "description": "At most once a second `event: change` with `data: "
