@@ -32,13 +32,16 @@ from zerocron import __version__
 from zerocron.actions import resume
 from zerocron.actions.changes import Changes
 from zerocron.actions.channels import Channels
+from zerocron.actions.entrance import Entrance
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
+from zerocron.actions.one_time_links import new_reset_link, new_setup_link
 from zerocron.actions.overview import Overview
 from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
 from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets, check_master_keys
+from zerocron.actions.sign_ins import SignIns
 from zerocron.actions.signing import Signing
 from zerocron.api.application import create_application
 from zerocron.api.services import Services
@@ -47,10 +50,11 @@ from zerocron.channels.registry import KINDS
 from zerocron.channels.sending import Outlets
 from zerocron.clock import Clock, LedgerClock, SystemClock
 from zerocron.core.addresses import OwnEndpoint, parse_allow
-from zerocron.core.errors import Unauthorized, Unavailable
+from zerocron.core.errors import Conflict, Unauthorized, Unavailable
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.schedule import tzdata_version
 from zerocron.core.sealing import Keyring, new_master_key, read_master_keys
+from zerocron.dashboard import gallery, site
 from zerocron.demo import SAMPLES, DemoTarget, make_monitor, make_samples
 from zerocron.engine.run import Bounds, Engine, Loop
 from zerocron.engine.sessions import RENEW_SECONDS, OnTime, Session
@@ -140,6 +144,8 @@ async def run_node(
         keys = Keys(ledger=ledger, clock=clock)
         secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
         channels = Channels(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
+        entrance = Entrance(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
+        stack.push_async_callback(entrance.close)
         monitors, pings, ping_loops = await _make_monitors(settings, ground, stack)
         if engine is not None:
             engine.heartbeat.pings_owed_since = lambda: pings.owed_since
@@ -164,11 +170,16 @@ async def run_node(
                 channels=channels,
                 pings=pings,
                 base_url=outlets.base_url,
+                entrance=entrance,
                 overview=Overview(ledger=ledger, clock=clock),
                 changes=changes,
             ),
             only_operation=settings.role == "engine",
         )
+        if settings.role != "engine":
+            site.install(application, now_ms=clock.now, version=__version__)
+            if settings.development:
+                application.router.routes.extend(gallery.routes())
         if engine is not None:
             await engine.start()
             stack.push_async_callback(engine.stop, settings.drain_seconds, force)
@@ -176,29 +187,32 @@ async def run_node(
             time_keeping = Loop("clock", partial(_keep_time, ledger, ground.on_time), clock=clock, metrics=metrics)
             time_keeping.start()
             stack.push_async_callback(time_keeping.stop)
-        _start_upkeep(engine, keys, ground, stack)
+        _start_upkeep(engine, keys, entrance.sign_ins, ground, stack)
         yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, clock, changes)
 
 
-def _start_upkeep(engine: Engine | None, keys: Keys, ground: Ground, stack: contextlib.AsyncExitStack) -> list[Loop]:
+def _start_upkeep(
+    engine: Engine | None, keys: Keys, sign_ins: SignIns, ground: Ground, stack: contextlib.AsyncExitStack
+) -> list[Loop]:
     """What goes on beside the work: it may be late, and its failures stop nothing."""
-    clock, metrics = ground.clock, ground.metrics
-    key_use = Loop("key-use", keys.save_use, clock=clock, metrics=metrics)
-    key_use.start()
-    stack.push_async_callback(_stop_and_save, key_use, keys.save_use)
-    if engine is None:
-        return [key_use]
-    zone_data = ZoneData(ledger=ground.ledger, timetable=ground.timetable, clock=clock, version=tzdata_version())
-    loops = [key_use]
-    for name, tick in (("secret-use", engine.unsealer.save_use), ("zone-data", zone_data.tick)):
-        loop = Loop(name, tick, clock=clock, metrics=metrics)
+    loops: list[Loop] = []
+
+    def keep(name: str, tick: Callable[[], Awaitable[float]], at_last: Callable[[], Awaitable[object]] | None) -> None:
+        loop = Loop(name, tick, clock=ground.clock, metrics=ground.metrics)
         loop.start()
-        stack.push_async_callback(loop.stop)
         loops.append(loop)
-    tally = Loop("tally", engine.tally.tick, clock=clock, metrics=metrics)
-    tally.start()
-    stack.push_async_callback(_stop_and_save, tally, engine.tally.save)
-    return [*loops, tally]
+        stack.push_async_callback(loop.stop if at_last is None else partial(_stop_and_save, loop, at_last))
+
+    keep("key-use", keys.save_use, keys.save_use)
+    keep("sign-in-use", sign_ins.save_use, sign_ins.save_use)
+    if engine is not None:
+        zone_data = ZoneData(
+            ledger=ground.ledger, timetable=ground.timetable, clock=ground.clock, version=tzdata_version()
+        )
+        keep("secret-use", engine.unsealer.save_use, None)
+        keep("zone-data", zone_data.tick, None)
+        keep("tally", engine.tally.tick, engine.tally.save)
+    return loops
 
 
 @dataclass(frozen=True, slots=True)
@@ -484,6 +498,7 @@ class Announcement:
     role: str
     ledger: str
     timetable: str
+    setup_url: str | None = None
 
 
 async def serve(
@@ -518,6 +533,7 @@ async def serve(
             await make_samples(node.jobs, target.port)
             target.ping_url = await make_monitor(node.monitors, url_of(listener))
         url = url_of(listener)
+        setup_path = await _setup_path(node) if settings.role != "engine" else None
         await asyncio.to_thread(_write_private, settings.local_url_path, url + "\n")
         stack.callback(settings.local_url_path.unlink, missing_ok=True)
         announce(
@@ -528,6 +544,7 @@ async def serve(
                 settings.role,
                 "PostgreSQL" if settings.database_url else "SQLite",
                 "Redis" if settings.redis_url else "memory",
+                None if setup_path is None else (settings.base_url.rstrip("/") or url) + setup_path,
             )
         )
         await stopping.wait()
@@ -546,6 +563,39 @@ def _on_signals(stopping: asyncio.Event, force: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number.name)
+
+
+async def _setup_path(node: Node) -> str | None:
+    """Where the first owner is made; None when there is one."""
+    now = node.clock.now()
+    try:
+        return await node.ledger.write(lambda connection: new_setup_link(connection, now))
+    except Conflict:
+        return None
+
+
+async def one_time_url(settings: Settings, *, reset_email: str | None = None) -> str:
+    """A link that makes the first owner, or lets the person of that address set a new password. It is made beside a
+    server that runs. Raises Conflict when there is an owner, NotFound, Invalid, Unavailable."""
+
+    def make(connection: Connection) -> str:
+        now = database_time(connection) or SystemClock().now()
+        return new_setup_link(connection, now) if reset_email is None else new_reset_link(connection, reset_email, now)
+
+    ledger: Ledger
+    if settings.database_url:
+        ledger = await PostgresLedger.open(settings.database_url, upgrade, connections_max=3)
+    else:
+        try:
+            ledger = await SqliteLedger.open(settings.database_path, upgrade)
+        except Conflict:
+            ledger = SqliteLedger.beside(settings.database_path)
+    try:
+        path = await ledger.write(make)
+    finally:
+        await ledger.close()
+    running_at = await asyncio.to_thread(_read_if_there, settings.local_url_path)
+    return (settings.base_url or running_at or f"http://{settings.host}:{settings.port}").rstrip("/") + path
 
 
 async def migrate(settings: Settings) -> None:

@@ -13,6 +13,7 @@ from zerocron.api import (
     events,
     jobs,
     keys,
+    me,
     monitors,
     operation,
     overview,
@@ -21,6 +22,8 @@ from zerocron.api import (
     runs,
     schedules,
     secrets,
+    setup,
+    sign_in,
     signing,
 )
 from zerocron.api.gate import SECURITY_HEADERS, Gate
@@ -66,7 +69,22 @@ def create_application(services: Services, *, only_operation: bool = False) -> F
         app.ping_path = PingPath(services.pings, SECURITY_HEADERS.items())
     app.include_router(operation.router)
     if not only_operation:
-        for module in (overview, events, jobs, runs, monitors, channels, alerts, schedules, secrets, signing, keys):
+        for module in (
+            overview,
+            events,
+            jobs,
+            runs,
+            monitors,
+            channels,
+            alerts,
+            schedules,
+            secrets,
+            signing,
+            keys,
+            sign_in,
+            me,
+            setup,
+        ):
             app.include_router(module.router, dependencies=[Depends(only_what_is_known)])
         app.include_router(reference.router)
     return app

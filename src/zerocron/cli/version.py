@@ -51,6 +51,7 @@ def openapi() -> None:
         channels=nobody,
         pings=nobody,
         base_url="",
+        entrance=nobody,
         overview=nobody,
         changes=nobody,
     )
