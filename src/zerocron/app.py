@@ -30,6 +30,7 @@ from sqlalchemy.exc import DBAPIError
 
 from zerocron import __version__
 from zerocron.actions import resume
+from zerocron.actions.changes import Changes
 from zerocron.actions.channels import Channels
 from zerocron.actions.entrance import Entrance
 from zerocron.actions.jobs import Jobs
@@ -110,6 +111,7 @@ class Node:
     monitors: Monitors
     pings: Pings
     clock: Clock
+    changes: Changes
 
 
 @contextlib.asynccontextmanager
@@ -149,6 +151,8 @@ async def run_node(
             engine.heartbeat.pings_owed_since = lambda: pings.owed_since
         if settings.role != "engine":
             await _keep_local_key(keys, settings.local_key_path)
+        changes = Changes(ledger=ledger, clock=clock)
+        stack.push_async_callback(changes.close)
         application = create_application(
             Services(
                 ledger=ledger,
@@ -168,6 +172,7 @@ async def run_node(
                 base_url=outlets.base_url,
                 entrance=entrance,
                 overview=Overview(ledger=ledger, clock=clock),
+                changes=changes,
             ),
             only_operation=settings.role == "engine",
         )
@@ -183,7 +188,7 @@ async def run_node(
             time_keeping.start()
             stack.push_async_callback(time_keeping.stop)
         _start_upkeep(engine, keys, entrance.sign_ins, ground, stack)
-        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, clock)
+        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, clock, changes)
 
 
 def _start_upkeep(
@@ -543,6 +548,7 @@ async def serve(
             )
         )
         await stopping.wait()
+        await node.changes.close()  # who listens would keep the server from stopping
         if node.engine is not None:
             await node.engine.stop(settings.drain_seconds, force)  # first of all, so that the API answers meanwhile
 

@@ -10,6 +10,7 @@ from starlette.types import Receive, Scope, Send
 from zerocron.api import (
     alerts,
     channels,
+    events,
     jobs,
     keys,
     me,
@@ -70,6 +71,7 @@ def create_application(services: Services, *, only_operation: bool = False) -> F
     if not only_operation:
         for module in (
             overview,
+            events,
             jobs,
             runs,
             monitors,

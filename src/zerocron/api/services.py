@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import Depends, Header, Request, Response
 
+from zerocron.actions.changes import Changes
 from zerocron.actions.channels import Channels
 from zerocron.actions.entrance import Entrance
 from zerocron.actions.jobs import Jobs
@@ -26,6 +27,12 @@ from zerocron.storage.timetable.contract import Timetable
 
 BEARER = "zerocron.bearer"
 """Where in the scope the gate leaves who makes the request. A route that it did not guard fails for want of it."""
+
+STILL = "zerocron.still"
+"""Where in the scope the gate leaves how to ask again who makes it: an answer may take longer than a key is good."""
+
+IS_HEAD = "zerocron.is_head"
+"""Where in the scope the gate leaves whether the body of the answer is thrown away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,7 @@ class Services:
     base_url: str
     entrance: Entrance
     overview: Overview
+    changes: Changes
 
 
 async def services_of(request: Request) -> Services:

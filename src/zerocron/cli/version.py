@@ -53,5 +53,6 @@ def openapi() -> None:
         base_url="",
         entrance=nobody,
         overview=nobody,
+        changes=nobody,
     )
     print_json(create_application(services).openapi())
