@@ -38,7 +38,9 @@ from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
 from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets, check_master_keys
 from zerocron.actions.signing import Signing
+from zerocron.actions.team_limits import TeamLimits
 from zerocron.api.application import create_application
+from zerocron.api.forwarded import Forwarded
 from zerocron.api.services import Services
 from zerocron.channels.contract import Kind, Ways
 from zerocron.channels.registry import KINDS
@@ -53,6 +55,7 @@ from zerocron.demo import SAMPLES, DemoTarget, make_monitor, make_samples
 from zerocron.engine.run import Bounds, Engine, Loop
 from zerocron.engine.sessions import RENEW_SECONDS, OnTime, Session
 from zerocron.engine.starting import StopPoint
+from zerocron.engine.team_history import TeamHistory
 from zerocron.engine.zonedata import ZoneData
 from zerocron.metrics import Metrics
 from zerocron.outbound import Outbound
@@ -119,6 +122,7 @@ async def run_node(
     """A node that works until the block is left. Raises Conflict when another process has its data."""
     _tune_interpreter(settings)
     _allow_open_files(settings)
+    _warn_of_proxies(settings)
     async with contextlib.AsyncExitStack() as stack:
         ground = await _lay_ground(settings, clock, stack)
         ledger, clock, metrics = ground.ledger, ground.clock, ground.metrics
@@ -132,6 +136,7 @@ async def run_node(
             timetable=ground.timetable,
             clock=clock,
             allow_insecure_tls=settings.allow_insecure_tls,
+            limits=settings.limits,
         )
         keys = Keys(ledger=ledger, clock=clock)
         secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
@@ -158,8 +163,10 @@ async def run_node(
                 channels=channels,
                 pings=pings,
                 base_url=outlets.base_url,
+                limits=settings.limits,
             ),
             only_operation=settings.role == "engine",
+            forwarded=Forwarded(settings.proxies, settings.trusted_header) if settings.proxies else None,
         )
         if engine is not None:
             await engine.start()
@@ -168,11 +175,13 @@ async def run_node(
             time_keeping = Loop("clock", partial(_keep_time, ledger, ground.on_time), clock=clock, metrics=metrics)
             time_keeping.start()
             stack.push_async_callback(time_keeping.stop)
-        _start_upkeep(engine, keys, ground, stack)
+        _start_upkeep(settings, engine, keys, ground, stack)
         yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings)
 
 
-def _start_upkeep(engine: Engine | None, keys: Keys, ground: Ground, stack: contextlib.AsyncExitStack) -> None:
+def _start_upkeep(
+    settings: Settings, engine: Engine | None, keys: Keys, ground: Ground, stack: contextlib.AsyncExitStack
+) -> None:
     """What goes on beside the work: it may be late, and its failures stop nothing."""
     clock, metrics = ground.clock, ground.metrics
     key_use = Loop("key-use", keys.save_use, clock=clock, metrics=metrics)
@@ -181,7 +190,12 @@ def _start_upkeep(engine: Engine | None, keys: Keys, ground: Ground, stack: cont
     if engine is None:
         return
     zone_data = ZoneData(ledger=ground.ledger, timetable=ground.timetable, clock=clock, version=tzdata_version())
-    for name, tick in (("secret-use", engine.unsealer.save_use), ("zone-data", zone_data.tick)):
+    history = TeamHistory(ledger=ground.ledger, clock=clock, bytes_max=settings.limits.history_bytes_max)
+    for name, tick in (
+        ("secret-use", engine.unsealer.save_use),
+        ("zone-data", zone_data.tick),
+        ("team-history", history.tick),
+    ):
         loop = Loop(name, tick, clock=clock, metrics=metrics)
         loop.start()
         stack.push_async_callback(loop.stop)
@@ -295,6 +309,7 @@ def _make_engine(
             retry_percent_max=settings.retry_percent_max,
             history_days=settings.history_days,
             history_runs_per_job=settings.history_runs_per_job,
+            runs_per_minute_max=settings.limits.runs_per_minute_max,
         ),
         stop_point=stop_point,
     )
@@ -389,6 +404,16 @@ def _allow_open_files(settings: Settings) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     if allowed < wanted:
         log.warning("few_open_files_allowed", allowed=allowed, wanted=wanted, hint="Raise the limit of open files.")
+
+
+def _warn_of_proxies(settings: Settings) -> None:
+    """This server speaks no TLS itself: where people reach it by https, something stands before it."""
+    if settings.base_url.startswith("https:") and not settings.proxies and settings.role != "engine":
+        log.warning(
+            "no_trusted_proxies",
+            hint="The base URL is https, so there is a proxy, which ZEROCRON_TRUSTED_PROXIES does not name. Until then "
+            "all clients count as one, and cookies cannot be marked as Secure.",
+        )
 
 
 def _tune_interpreter(settings: Settings) -> None:
@@ -531,6 +556,24 @@ def _on_signals(stopping: asyncio.Event, force: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number.name)
+
+
+@contextlib.asynccontextmanager
+async def team_limits(settings: Settings) -> AsyncIterator[TeamLimits]:
+    """For `0cron teams limits`: the verbs on a ledger that a server may be working on. Raises NotFound, Unavailable."""
+    ledger: Ledger
+    clock: Clock = SystemClock()
+    if settings.database_url:
+        ledger = await PostgresLedger.open(settings.database_url, lambda _connection: None, connections_max=3)
+    else:
+        ledger = SqliteLedger.beside(settings.database_path)
+    try:
+        if settings.database_url:
+            clock = LedgerClock()
+            await _keep_time(ledger, clock.observe)
+        yield TeamLimits(ledger=ledger, clock=clock, defaults=settings.limits)
+    finally:
+        await ledger.close()
 
 
 async def migrate(settings: Settings) -> None:

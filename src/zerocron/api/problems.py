@@ -30,6 +30,7 @@ from zerocron.core.errors import (
     Invalid,
     NotFound,
     TooLarge,
+    TooMany,
     Unauthorized,
     Unavailable,
     Unclear,
@@ -44,6 +45,7 @@ STATUSES: Mapping[type[ZerocronError], HTTPStatus] = {
     Conflict: HTTPStatus.CONFLICT,
     Unauthorized: HTTPStatus.UNAUTHORIZED,
     TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    TooMany: HTTPStatus.TOO_MANY_REQUESTS,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 RETRY_AFTER = {"Retry-After": "5"}
@@ -125,7 +127,7 @@ def of_error(error: ZerocronError) -> Response:
         message,
         errors=error.fields if isinstance(error, Invalid) else (),
         suggestions=error.suggestions if isinstance(error, Invalid) else (),
-        headers=_HEADERS.get(status),
+        headers={"Retry-After": str(error.retry_after_seconds)} if isinstance(error, TooMany) else _HEADERS.get(status),
     )
 
 

@@ -17,6 +17,7 @@ from zerocron.actions.secrets import Secrets
 from zerocron.actions.signing import Signing
 from zerocron.clock import Clock
 from zerocron.core.access import Bearer
+from zerocron.core.team_limits import Limits
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.timetable.contract import Timetable
@@ -28,7 +29,7 @@ BEARER = "zerocron.bearer"
 @dataclass(frozen=True, slots=True)
 class Services:
     """One of each. `stalled` names the engine's loops that do not go round; `base_url` is where people reach this
-    server, empty where it is not known."""
+    server, empty where it is not known; `limits` are of teams that have none of their own."""
 
     ledger: Ledger
     timetable: Timetable
@@ -45,6 +46,7 @@ class Services:
     channels: Channels
     pings: Pings
     base_url: str
+    limits: Limits
 
 
 async def services_of(request: Request) -> Services:

@@ -6,6 +6,7 @@
     ├── Conflict       the thing is in a state that does not allow this        (API 409, CLI exit 5)
     ├── Unauthorized   no key, or not a good one; one text for both            (API 401, CLI exit 3)
     ├── TooLarge       the input is bigger than the published bound            (API 413, CLI exit 2)
+    ├── TooMany        this was tried too often; says when to try again        (API 429, CLI exit 6)
     └── Unavailable    a part we need is away; try again later                 (API 503, CLI exit 6)
         ├── Unclear          the same, and nobody knows whether the change was made
         └── TimetableAway    the index of what is due does not answer; the ledger does its work, later
@@ -72,6 +73,14 @@ class Unauthorized(ZerocronError):
 
 class TooLarge(ZerocronError):
     """The input is bigger than the published bound."""
+
+
+class TooMany(ZerocronError):
+    """This was tried too often. `retry_after_seconds`: a whole number, at least 1."""
+
+    def __init__(self, message: str, retry_after_seconds: int) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class Unavailable(ZerocronError):

@@ -24,7 +24,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import QueuePool
 
-from zerocron.core.errors import Conflict, Unavailable
+from zerocron.core.errors import Conflict, NotFound, Unavailable
 
 T = TypeVar("T")
 Transaction = Callable[[Connection], T]
@@ -92,6 +92,16 @@ class SqliteLedger:
             await ledger.close()
             raise
         return ledger
+
+    @classmethod
+    def beside(cls, path: Path) -> SqliteLedger:
+        """The file as it is, also while a server has it: for small changes that nobody keeps in memory.
+
+        Raises NotFound when there is none.
+        """
+        if not path.exists():
+            raise NotFound(f"There is no database at {path} yet. A server makes it when it starts.")
+        return cls(path)
 
     async def write(self, transaction: Transaction[T]) -> T:
         result = await self._run(self._writer, self._write_engine, transaction)
