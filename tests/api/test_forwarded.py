@@ -7,6 +7,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
 from tests.api.support import MONITOR, Client, client_of, exchange, scope_of
 
 from zerocron.api.forwarded import SIGNED_IN_AS, Forwarded
@@ -109,10 +110,11 @@ def test_a_trusted_header_needs_trusted_proxies() -> None:
         load(environment={"ZEROCRON_TRUSTED_HEADER": "Remote-Email"})
 
 
-async def test_a_start_behind_an_unnamed_proxy_warns(behind: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_start_behind_an_unnamed_proxy_warns(behind: Settings) -> None:
     """PROMISES.md D 73."""
     public = dataclasses.replace(behind, base_url="https://cron.example.com")
     for proxies, warned in (("", True), ("127.0.0.1", False)):
-        async with run_node(dataclasses.replace(public, trusted_proxies=proxies)):
-            pass
-        assert ("no_trusted_proxies" in capsys.readouterr().out) == warned
+        with capture_logs() as lines:
+            async with run_node(dataclasses.replace(public, trusted_proxies=proxies)):
+                pass
+        assert ("no_trusted_proxies" in [line["event"] for line in lines]) == warned

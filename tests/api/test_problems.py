@@ -199,7 +199,7 @@ async def test_every_answer_carries_the_security_headers(api: Client) -> None:
     for answer in answers:
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["x-frame-options"] == "DENY"
-        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["referrer-policy"] == "same-origin"
         assert answer.headers["cross-origin-opener-policy"] == "same-origin"
         assert answer.headers["cache-control"] == "no-store"
         policy = answer.headers["content-security-policy"]
@@ -216,3 +216,4 @@ async def test_over_tls_the_browser_is_told_to_stay_there(api: Client) -> None:
     answer = await api("GET", "/docs", scheme="https")
 
     assert answer.headers["strict-transport-security"] == "max-age=31536000"
+    assert answer.headers["referrer-policy"] == "no-referrer"

@@ -405,7 +405,7 @@ async def test_limits_are_read_as_they_hold_and_as_they_are_written(ledger: Ledg
     assert await ledger.read(lambda it: limit_rows.own(it, DEFAULT_TEAM_ID)) == own
     assert await ledger.read(lambda it: limit_rows.of_team(it, DEFAULT_TEAM_ID, defaults)) == Limits(9, 5, None)
     assert await ledger.read(lambda it: limit_rows.of_team(it, OTHER_TEAM_ID, defaults)) == defaults
-    assert await ledger.read(lambda it: limit_rows.own(it, OTHER_TEAM_ID)) is None
+    assert await ledger.read(lambda it: limit_rows.own(it, OTHER_TEAM_ID)) == NO_LIMITS
     assert dataclasses.astuple(await used(ledger)) == (0, 0, None)
 
 

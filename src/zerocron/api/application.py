@@ -12,6 +12,7 @@ from zerocron.api import (
     channels,
     jobs,
     keys,
+    me,
     monitors,
     operation,
     problems,
@@ -19,6 +20,8 @@ from zerocron.api import (
     runs,
     schedules,
     secrets,
+    setup,
+    sign_in,
     signing,
 )
 from zerocron.api.forwarded import Forwarded
@@ -72,7 +75,7 @@ def create_application(
         app.ping_path = PingPath(services.pings, SECURITY_HEADERS.items())
     app.include_router(operation.router)
     if not only_operation:
-        for module in (jobs, runs, monitors, channels, alerts, schedules, secrets, signing, keys):
+        for module in (jobs, runs, monitors, channels, alerts, schedules, secrets, signing, keys, sign_in, me, setup):
             app.include_router(module.router, dependencies=[Depends(only_what_is_known)])
         app.include_router(reference.router)
     return app

@@ -53,5 +53,6 @@ def openapi() -> None:
         pings=nobody,
         base_url="",
         limits=NO_LIMITS,
+        entrance=nobody,
     )
     print_json(create_application(services).openapi())

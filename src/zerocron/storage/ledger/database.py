@@ -24,7 +24,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import QueuePool
 
-from zerocron.core.errors import Conflict, NotFound, Unavailable
+from zerocron.core.errors import Conflict, Unavailable
 
 T = TypeVar("T")
 Transaction = Callable[[Connection], T]
@@ -95,12 +95,10 @@ class SqliteLedger:
 
     @classmethod
     def beside(cls, path: Path) -> SqliteLedger:
-        """The file as it is, also while a server has it: for small changes that nobody keeps in memory.
+        """The file of a server that runs, for one small transaction of a command: SQLite itself keeps the two apart.
 
-        Raises NotFound when there is none.
+        It takes no lock and migrates nothing. Not for anything that a server remembers, such as jobs.
         """
-        if not path.exists():
-            raise NotFound(f"There is no database at {path} yet. A server makes it when it starts.")
         return cls(path)
 
     async def write(self, transaction: Transaction[T]) -> T:
