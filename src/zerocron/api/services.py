@@ -21,6 +21,7 @@ from zerocron.actions.sign_ins import Visitor
 from zerocron.actions.signing import Signing
 from zerocron.clock import Clock
 from zerocron.core.access import Bearer
+from zerocron.core.team_limits import Limits
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.timetable.contract import Timetable
@@ -38,7 +39,7 @@ IS_HEAD = "zerocron.is_head"
 @dataclass(frozen=True, slots=True)
 class Services:
     """One of each. `stalled` names the engine's loops that do not go round; `base_url` is where people reach this
-    server, empty where it is not known."""
+    server, empty where it is not known; `limits` are of teams that have none of their own."""
 
     ledger: Ledger
     timetable: Timetable
@@ -55,6 +56,7 @@ class Services:
     channels: Channels
     pings: Pings
     base_url: str
+    limits: Limits
     entrance: Entrance
     overview: Overview
     changes: Changes
