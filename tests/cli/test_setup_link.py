@@ -45,7 +45,11 @@ def test_a_server_with_nobody_prints_the_link_and_one_with_an_owner_does_not(cli
         assert post(url, "/v1/setup", OWNER | {"token": printed}) == 404
         refused = cli("setup-link", code=5)
         assert "has its owner already" in refused.err
-        reset = token_of(cli("setup-link", "--reset", "Ada@example.com", "--json").json["url"], url, "reset")
+        reset = token_of(
+            cli("setup-link", "--reset", "Ada@example.com", "--remove-second-factor", "--json").json["url"],
+            url,
+            "reset",
+        )
         new = {"token": reset, "new_password": "other words in a row"}
         assert post(url, "/v1/password-resets/use", new) == 204
         assert post(url, "/v1/password-resets/use", new) == 404
@@ -66,6 +70,7 @@ def test_it_works_while_no_server_runs(cli: Cli) -> None:
         url = (cli.directory / "data" / "local-url").read_text().strip()
         assert post(url, "/v1/setup", OWNER | {"token": token}) == 201
         assert stop(process) == 0
+    assert "needs --reset" in cli.here("setup-link", "--remove-second-factor", code=2).err
     missing = cli.here("setup-link", "--reset", "nobody@example.com", code=4)
     assert "Nobody with this address may sign in" in missing.err
     assert "error: " in cli.here("setup-link", "--reset", "nonsense", code=2).err

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import Connection, update
 from tests.storage.samples import OTHER_TEAM_ID
 from tests.support.people import AWAY, HOME, MASTER, PASSWORD, House, house_over
 
@@ -431,6 +431,20 @@ async def test_without_a_mail_server_the_operator_makes_the_link(house: House, p
     await house.entrance.resets.use(token, NEW_PASSWORD, None, AWAY)
     await fails(make("nobody@example.com"), NotFound, "Nobody with this address")
     await fails(make("nonsense"), Invalid)
+
+
+async def test_who_lost_the_second_factor_too_is_helped_by_who_can_read_the_data(house: House) -> None:
+    _, codes = await house.with_totp(await house.set_up())
+
+    def make(connection: Connection) -> str:
+        return new_reset_link(connection, "ada@example.com", house.clock.now(), remove_totp=True)
+
+    token = (await house.ledger.write(make)).rpartition("/")[2]
+    await house.entrance.resets.use(token, NEW_PASSWORD, None, AWAY)
+    opened = await house.sign_in(password=NEW_PASSWORD)
+    await house.with_totp(opened)
+    await fails(house.sign_in(password=NEW_PASSWORD, code=codes[0]), Unauthorized)
+    assert ("totp.remove", "server", "") in await house.audited()
 
 
 async def test_a_letter_that_cannot_be_sent_harms_nobody(
