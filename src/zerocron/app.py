@@ -616,13 +616,16 @@ async def _ledger_of_command(settings: Settings) -> AsyncIterator[Ledger]:
         await ledger.close()
 
 
-async def one_time_url(settings: Settings, *, reset_email: str | None = None) -> str:
-    """A link that makes the first owner, or lets the person of that address set a new password. It is made beside a
-    server that runs. Raises Conflict when there is an owner, NotFound, Invalid, Unavailable."""
+async def one_time_url(settings: Settings, *, reset_email: str | None = None, remove_totp: bool = False) -> str:
+    """A link that makes the first owner, or lets the person of that address set a new password (`remove_totp`: and takes
+    off the second factor that they have lost). A server may run. Raises Conflict when there is an owner, NotFound,
+    Invalid, Unavailable."""
 
     def make(connection: Connection) -> str:
         now = database_time(connection) or SystemClock().now()
-        return new_setup_link(connection, now) if reset_email is None else new_reset_link(connection, reset_email, now)
+        if reset_email is None:
+            return new_setup_link(connection, now)
+        return new_reset_link(connection, reset_email, now, remove_totp=remove_totp)
 
     async with _ledger_of_command(settings) as ledger:
         path = await ledger.write(make)
