@@ -617,9 +617,9 @@ async def _ledger_of_command(settings: Settings) -> AsyncIterator[Ledger]:
 
 
 async def one_time_url(settings: Settings, *, reset_email: str | None = None, remove_totp: bool = False) -> str:
-    """A link that makes the first owner, or lets the person of that address set a new password (`remove_totp`: and takes
-    off the second factor that they have lost). A server may run. Raises Conflict when there is an owner, NotFound,
-    Invalid, Unavailable."""
+    """A link that makes the first owner, or lets the person of that address set a new password (`remove_totp`: and
+    takes off the second factor that they have lost). A server may run. Raises Conflict when there is an owner,
+    NotFound, Invalid, Unavailable."""
 
     def make(connection: Connection) -> str:
         now = database_time(connection) or SystemClock().now()
