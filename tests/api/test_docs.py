@@ -181,6 +181,8 @@ async def test_every_example_works_as_it_is(api: Client, target: Target) -> None
         for variable, value in known.items():
             command = command.replace(variable, value)
         assert "$" not in command
+        if "/v1/events" in command:
+            continue  # goes on for ever; tests/api/test_events.py listens to it
         method, path, headers, body = parsed(command)
         answer = await api.with_key(None)(method, path, body=body.encode(), headers=headers)
         is_for_browsers = path.startswith(FOR_BROWSERS) and (method, path) != ("GET", "/v1/sign-in")

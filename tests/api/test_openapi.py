@@ -29,6 +29,7 @@ OPERATIONS = {
     "resume_job": "POST /v1/jobs/{job_id}/resume",
     "trigger_job": "POST /v1/jobs/{job_id}/trigger",
     "show_overview": "GET /v1/overview",
+    "listen_to_events": "GET /v1/events",
     "list_tags": "GET /v1/tags",
     "show_strips": "GET /v1/jobs/strips",
     "show_stats": "GET /v1/jobs/{job_id}/stats",
