@@ -9,7 +9,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from zerocron.dashboard.asking import Answer, Problem, fault
+from zerocron.dashboard.asking import Answer, Problem
+from zerocron.dashboard.reading import refusal
 from zerocron.dashboard.routes import Page, act, page
 from zerocron.dashboard.visit import Visit, lines_of
 from zerocron.dashboard.words import words_of
@@ -357,7 +358,7 @@ async def delete(visit: Visit) -> Response:
     _ = words_of(visit.language).gettext
     try:
         if form.get("name") != team["name"]:
-            raise fault("name", _("This is not its name."))
+            raise refusal(_("This is not its name."), "name", _("This is not its name."))
         await visit.api.send("DELETE", "/v1/team")
     except Problem as problem:
         return visit.refused(problem, "team/delete.html", team=team)
