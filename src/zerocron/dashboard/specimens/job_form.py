@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from zerocron.dashboard.job_draft import DEFAULTS, Draft
@@ -152,14 +153,15 @@ TRIED: dict[str, Any] = {
 }
 
 
-def _typed(job: Any, *more: tuple[str, str], **texts: str) -> list[tuple[str, str]]:
+def typed(job: Mapping[str, Any], *more: tuple[str, str], **texts: str) -> list[tuple[str, str]]:
     """The form of a job as a browser sends it, with other texts in some fields."""
     draft = Draft.of_job(job)
-    pairs = [(name, text) for name, text in (draft.texts | texts).items() if text or name not in ("sign", "verify_tls")]
+    fields = {**draft.texts, "notify.told": draft.told, "seen": draft.seen} | texts
+    pairs = [(name, text) for name, text in fields.items() if text or name not in ("sign", "verify_tls")]
     for group, rows in draft.rows.items():
         pairs += [pair for name, value in rows for pair in ((f"{group}.name", name), (f"{group}.value", value))]
-    pairs += [("notify.told", draft.told), *(("notify.channels", each) for each in draft.channels)]
-    return [*pairs, *(("notify.on", event) for event in draft.events), ("seen", draft.seen), *more]
+    pairs += [("notify.channels", each) for each in draft.channels]
+    return [*pairs, *(("notify.on", event) for event in draft.events), *more]
 
 
 _OFFERED = {"GET /v1/channels": CHANNELS, "GET /v1/secrets": SECRETS}
@@ -201,7 +203,7 @@ SPECIMENS: tuple[Specimen, ...] = (
         "A new job whose schedule is read",
         "/jobs/new",
         _SHOWN,
-        _typed(
+        typed(
             {**DEFAULTS, "name": "Order flour", "url": "https://mill.example.com/orders"},
             ("do", "preview"),
             schedule="every weekday at 9am",
@@ -214,21 +216,21 @@ SPECIMENS: tuple[Specimen, ...] = (
         "A schedule with warnings, in another zone",
         "/jobs/new",
         {**_OFFERED, "POST /v1/schedules/preview": TOKYO},
-        _typed(DEFAULTS, ("do", "preview"), schedule="30 2 13 * 5", timezone="America/New_York"),
+        typed(DEFAULTS, ("do", "preview"), schedule="30 2 13 * 5", timezone="America/New_York"),
     ),
     Specimen(
         "job-new-not-read",
         "A schedule that cannot be read",
         "/jobs/new",
         {**_OFFERED, "POST /v1/schedules/preview": _NOT_READ},
-        _typed(DEFAULTS, ("do", "preview"), name="Order flour", schedule="every weekday at nineish"),
+        typed(DEFAULTS, ("do", "preview"), name="Order flour", schedule="every weekday at nineish"),
     ),
     Specimen(
         "job-new-refused",
         "A job that the API refuses",
         "/jobs/new",
         {**_SHOWN, "POST /v1/jobs": _REFUSED},
-        _typed(
+        typed(
             {
                 **JOB,
                 "headers": {"X Team": "mill"},
@@ -244,14 +246,14 @@ SPECIMENS: tuple[Specimen, ...] = (
         "The request is sent once",
         "/jobs/new",
         {**_SHOWN, "POST /v1/requests/try": TRIED},
-        _typed({**JOB, "success": DEFAULTS["success"]}, ("do", "try")),
+        typed({**JOB, "success": DEFAULTS["success"]}, ("do", "try")),
     ),
     Specimen(
         "job-edit-changed",
         "Somebody else changed it meanwhile",
         f"/jobs/{JOB_ID}/edit",
         {**_SHOWN, f"GET /v1/jobs/{JOB_ID}": {**JOB, "schedule": "every day at 8am", "disable_after": 5}},
-        _typed(JOB, ("do", "save")),
+        typed(JOB, ("do", "save")),
     ),
     Specimen(
         "job-new-viewer",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from zerocron.core.exchange import ERROR_KINDS
 from zerocron.core.model import REASON_TEXTS, Reason
 from zerocron.dashboard.specimens.job_form import JOB, JOB_ID
 from zerocron.dashboard.specimens.kinds import Specimen, session
@@ -156,7 +155,7 @@ _LOST = run(
         response=None,
         request=None,
         timings_ms={"dns": None, "connect": None, "tls": None, "first_byte": None, "total": None},
-        error={"kind": "node_lost", "message": ERROR_KINDS["connection_reset"]},
+        error={"kind": "node_lost", "message": "The process that ran it stopped before the result was recorded."},
     ),
     status="lost",
     reason="node_lost",
