@@ -54,25 +54,30 @@ PREVIEW: dict[str, Any] = {
     "schedule_cron": "0 9 * * 1-5",
     "timezone": "Europe/Paris",
     "language": "en",
-    "description": "Every weekday at 09:00",
+    "description": "every weekday at 09:00 (Europe/Paris)",
     "next": [f"2027-03-{day}T08:00:00Z" for day in ("11", "12", "15", "16", "17")],
     "warnings": [],
     "clock_changes": [],
 }
-TOKYO: dict[str, Any] = {
+GAP = "The clocks go forward from 02:00 to 03:00: 02:30 does not exist; it runs at 03:00 instead."
+WARNED: dict[str, Any] = {
     **PREVIEW,
-    "schedule_cron": "30 2 13 * 5",
+    "schedule_cron": "30 2 13 * 0",
     "timezone": "America/New_York",
-    "description": "At 02:30 on the 13th of each month, and every Friday",
-    "next": [f"2027-03-{day}T06:30:00Z" for day in ("13", "19", "26")]
-    + [f"2027-04-{day}T06:30:00Z" for day in ("02", "09")],
-    "warnings": ["Day of month and day of week are both given: it runs on every 13th and on every Friday."],
+    "description": "on day 13 of the month or every Sunday at 02:30 (30 2 13 * 0, America/New_York)",
+    "next": [
+        "2027-03-13T07:30:00Z",
+        "2027-03-14T07:00:00Z",
+        "2027-03-21T06:30:00Z",
+        "2027-03-28T06:30:00Z",
+        "2027-04-04T06:30:00Z",
+    ],
+    "warnings": [
+        "Day of month and day of week are both restricted: it fires when EITHER matches (Debian cron's rule)."
+    ],
     "clock_changes": [
-        {
-            "at": "2028-03-12T07:00:00Z",
-            "kind": "gap",
-            "effect": "On 12 March 2028 there is no 02:30: it runs at 03:00, right after the gap.",
-        }
+        {"at": "2027-03-14T07:00:00Z", "kind": "gap", "effect": GAP},
+        {"at": "2028-03-12T07:00:00Z", "kind": "gap", "effect": GAP},
     ],
 }
 JOB: dict[str, Any] = {
@@ -83,7 +88,7 @@ JOB: dict[str, Any] = {
     "schedule": "every weekday at 9am",
     "schedule_kind": "cron",
     "schedule_cron": "0 9 * * 1-5",
-    "description": "Every weekday at 09:00",
+    "description": "every weekday at 09:00 (Europe/Paris)",
     "timezone": "Europe/Paris",
     "language": "en",
     "status": "active",
@@ -171,9 +176,9 @@ _NOT_READ = (
     {
         "title": "Unprocessable Content",
         "status": 422,
-        "detail": "This does not say when: 'every weekday at nineish'. Write the time as 9am or 09:00.",
-        "errors": [{"field": "schedule", "message": "Write the time as 9am or 09:00."}],
-        "suggestions": ["every weekday at 9am", "every weekday at 19:00"],
+        "detail": "I do not understand “nineish” here.",
+        "errors": [{"field": "schedule", "message": "I do not understand “nineish” here."}],
+        "suggestions": ["every weekday at 00:00"],
     },
 )
 _REFUSED = (
@@ -215,8 +220,8 @@ SPECIMENS: tuple[Specimen, ...] = (
         "job-new-warned",
         "A schedule with warnings, in another zone",
         "/jobs/new",
-        {**_OFFERED, "POST /v1/schedules/preview": TOKYO},
-        typed(DEFAULTS, ("do", "preview"), schedule="30 2 13 * 5", timezone="America/New_York"),
+        {**_OFFERED, "POST /v1/schedules/preview": WARNED},
+        typed(DEFAULTS, ("do", "preview"), schedule="30 2 13 * 0", timezone="America/New_York"),
     ),
     Specimen(
         "job-new-not-read",
