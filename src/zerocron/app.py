@@ -33,6 +33,7 @@ from zerocron.actions import resume
 from zerocron.actions.changes import Changes
 from zerocron.actions.channels import Channels
 from zerocron.actions.entrance import Entrance
+from zerocron.actions.explaining import Explaining
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
@@ -173,6 +174,7 @@ async def run_node(
                 entrance=entrance,
                 overview=Overview(ledger=ledger, clock=clock),
                 changes=changes,
+                explaining=Explaining(ledger=ledger, clock=clock),
             ),
             only_operation=settings.role == "engine",
         )
@@ -180,15 +182,27 @@ async def run_node(
             site.install(application, now_ms=clock.now, version=__version__)
             if settings.development:
                 application.router.routes.extend(gallery.routes())
-        if engine is not None:
-            await engine.start()
-            stack.push_async_callback(engine.stop, settings.drain_seconds, force)
-        else:
-            time_keeping = Loop("clock", partial(_keep_time, ledger, ground.on_time), clock=clock, metrics=metrics)
-            time_keeping.start()
-            stack.push_async_callback(time_keeping.stop)
+        await _start_work(engine, settings, ground, force, stack)
         _start_upkeep(engine, keys, entrance.sign_ins, ground, stack)
         yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, clock, changes)
+
+
+async def _start_work(
+    engine: Engine | None,
+    settings: Settings,
+    ground: Ground,
+    force: asyncio.Event | None,
+    stack: contextlib.AsyncExitStack,
+) -> None:
+    """Begin to run jobs; a node without an engine only keeps the ledger's time."""
+    if engine is not None:
+        await engine.start()
+        stack.push_async_callback(engine.stop, settings.drain_seconds, force)
+        return
+    tick = partial(_keep_time, ground.ledger, ground.on_time)
+    time_keeping = Loop("clock", tick, clock=ground.clock, metrics=ground.metrics)
+    time_keeping.start()
+    stack.push_async_callback(time_keeping.stop)
 
 
 def _start_upkeep(

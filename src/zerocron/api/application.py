@@ -11,6 +11,7 @@ from zerocron.api import (
     alerts,
     channels,
     events,
+    explain,
     jobs,
     keys,
     me,
@@ -72,6 +73,7 @@ def create_application(services: Services, *, only_operation: bool = False) -> F
         for module in (
             overview,
             events,
+            explain,
             jobs,
             runs,
             monitors,

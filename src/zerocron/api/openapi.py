@@ -78,7 +78,6 @@ _MEANINGS = {
 _HEADERS: dict[str, dict[str, str]] = {
     "401": {"WWW-Authenticate": "`Bearer`"},
     "415": {"Accept-Encoding": "`identity`"},
-    "429": {"Retry-After": "Seconds to wait."},
     "500": {"X-Error-Id": "The `error_id`."},
     "429": {"Retry-After": "Seconds to wait."},
     "503": {"Retry-After": "Seconds to wait."},

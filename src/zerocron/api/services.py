@@ -11,6 +11,7 @@ from fastapi import Depends, Header, Request, Response
 from zerocron.actions.changes import Changes
 from zerocron.actions.channels import Channels
 from zerocron.actions.entrance import Entrance
+from zerocron.actions.explaining import Explaining
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
@@ -58,6 +59,7 @@ class Services:
     entrance: Entrance
     overview: Overview
     changes: Changes
+    explaining: Explaining
 
 
 async def services_of(request: Request) -> Services:

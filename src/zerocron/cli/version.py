@@ -54,5 +54,6 @@ def openapi() -> None:
         entrance=nobody,
         overview=nobody,
         changes=nobody,
+        explaining=nobody,
     )
     print_json(create_application(services).openapi())
