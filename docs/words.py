@@ -72,9 +72,7 @@ def _written(catalog: Catalog) -> bytes:
     out = io.BytesIO()
     write_po(out, catalog, width=100, omit_header=False, no_location=True)
     lines = out.getvalue().decode().splitlines()
-    kept = [
-        line for line in lines if not line.startswith(_CHANGING)
-    ]
+    kept = [line for line in lines if not line.startswith(_CHANGING)]
     return ("\n".join(kept).strip() + "\n").encode()
 
 

@@ -34,6 +34,7 @@ OPERATIONS = {
     "show_strips": "GET /v1/jobs/strips",
     "show_stats": "GET /v1/jobs/{job_id}/stats",
     "explain_job": "GET /v1/jobs/{job_id}/explain",
+    "change_jobs": "POST /v1/jobs/bulk",
     "list_runs": "GET /v1/jobs/{job_id}/runs",
     "show_run": "GET /v1/runs/{run_id}",
     "list_executions": "GET /v1/jobs/{job_id}/executions",

@@ -9,6 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from zerocron.api import (
     alerts,
+    bulk,
     channels,
     events,
     explain,
@@ -74,6 +75,7 @@ def create_application(services: Services, *, only_operation: bool = False) -> F
             overview,
             events,
             explain,
+            bulk,
             jobs,
             runs,
             monitors,
