@@ -21,12 +21,14 @@ from zerocron.api import (
     overview,
     problems,
     reference,
+    requests,
     runs,
     schedules,
     secrets,
     setup,
     sign_in,
     signing,
+    system,
 )
 from zerocron.api.gate import SECURITY_HEADERS, Gate
 from zerocron.api.openapi import document
@@ -75,6 +77,8 @@ def create_application(services: Services, *, only_operation: bool = False) -> F
             overview,
             events,
             explain,
+            requests,
+            system,
             bulk,
             jobs,
             runs,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Depends, Header, Request, Response
 
@@ -22,6 +22,7 @@ from zerocron.actions.sign_ins import Visitor
 from zerocron.actions.signing import Signing
 from zerocron.clock import Clock
 from zerocron.core.access import Bearer
+from zerocron.engine.trying import Trying
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.timetable.contract import Timetable
@@ -38,8 +39,8 @@ IS_HEAD = "zerocron.is_head"
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """One of each. `stalled` names the engine's loops that do not go round; `base_url` is where people reach this
-    server, empty where it is not known."""
+    """One of each. `stalled` names the engine's loops that do not go round, `loops` all and whether they do;
+    `base_url` is where people reach this server, empty where it is not known."""
 
     ledger: Ledger
     timetable: Timetable
@@ -60,6 +61,10 @@ class Services:
     overview: Overview
     changes: Changes
     explaining: Explaining
+    trying: Trying
+    loops: Callable[[], list[tuple[str, bool]]]
+    ledger_kind: Literal["sqlite", "postgresql"]
+    timetable_kind: Literal["memory", "redis"]
 
 
 async def services_of(request: Request) -> Services:

@@ -55,5 +55,9 @@ def openapi() -> None:
         overview=nobody,
         changes=nobody,
         explaining=nobody,
+        trying=nobody,
+        loops=list,
+        ledger_kind="sqlite",
+        timetable_kind="memory",
     )
     print_json(create_application(services).openapi())
