@@ -95,7 +95,10 @@ def cli_page() -> str:
 COMMANDS: tuple[tuple[str, ...], ...] = (
     (),
     ("serve",),
-    *(("jobs", verb) for verb in ("create", "list", "show", "edit", "pause", "resume", "trigger", "delete", "runs")),
+    *(
+        ("jobs", verb)
+        for verb in ("create", "list", "show", "edit", "pause", "resume", "trigger", "explain", "delete", "runs")
+    ),
     ("runs", "show"),
     *(("signing", verb) for verb in ("rotate", "show")),
     *(("secrets", verb) for verb in ("set", "list", "delete", "rotate", "new-key")),

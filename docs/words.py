@@ -76,9 +76,8 @@ def _written(catalog: Catalog) -> bytes:
     out = io.BytesIO()
     write_po(out, catalog, width=100, omit_header=False, no_location=True)
     lines = out.getvalue().decode().splitlines()
-    kept = [
-        line for line in lines if not line.startswith(('"POT-', '"PO-', '"Last-', '"Generated', '"Project', '"Report'))
-    ]
+    changing = ('"POT-', '"PO-', '"Last-', '"Generated', '"Project', '"Report')
+    kept = [line for line in lines if not line.startswith(changing)]
     return ("\n".join(kept).strip() + "\n").encode()
 
 

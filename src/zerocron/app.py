@@ -33,6 +33,7 @@ from zerocron.actions import resume
 from zerocron.actions.changes import Changes
 from zerocron.actions.channels import Channels
 from zerocron.actions.entrance import Entrance
+from zerocron.actions.explaining import Explaining
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
@@ -62,6 +63,7 @@ from zerocron.engine.run import Bounds, Engine, Loop
 from zerocron.engine.sessions import RENEW_SECONDS, OnTime, Session
 from zerocron.engine.starting import StopPoint
 from zerocron.engine.team_history import TeamHistory
+from zerocron.engine.trying import Trying
 from zerocron.engine.zonedata import ZoneData
 from zerocron.metrics import Metrics
 from zerocron.outbound import Outbound
@@ -156,6 +158,7 @@ async def run_node(
             engine.heartbeat.pings_owed_since = lambda: pings.owed_since
         if settings.role != "engine":
             await _keep_local_key(keys, settings.local_key_path)
+        beside: list[Loop] = []
         changes = Changes(ledger=ledger, clock=clock)
         stack.push_async_callback(changes.close)
         application = create_application(
@@ -169,6 +172,9 @@ async def run_node(
                 clock=clock,
                 metrics=metrics,
                 stalled=partial(_stalled, engine, ping_loops),
+                loops=partial(_loops, engine, ping_loops, beside),
+                ledger_kind="postgresql" if settings.database_url else "sqlite",
+                timetable_kind="redis" if settings.redis_url else "memory",
                 version=__version__,
                 serve_metrics=settings.metrics,
                 monitors=monitors,
@@ -179,6 +185,8 @@ async def run_node(
                 entrance=entrance,
                 overview=Overview(ledger=ledger, clock=clock),
                 changes=changes,
+                explaining=Explaining(ledger=ledger, clock=clock),
+                trying=_make_trying(settings, ground, outbound, stack),
             ),
             only_operation=settings.role == "engine",
             forwarded=Forwarded(settings.proxies, settings.trusted_header) if settings.proxies else None,
@@ -187,15 +195,39 @@ async def run_node(
             site.install(application, now_ms=clock.now, version=__version__)
             if settings.development:
                 application.router.routes.extend(gallery.routes())
-        if engine is not None:
-            await engine.start()
-            stack.push_async_callback(engine.stop, settings.drain_seconds, force)
-        else:
-            time_keeping = Loop("clock", partial(_keep_time, ledger, ground.on_time), clock=clock, metrics=metrics)
-            time_keeping.start()
-            stack.push_async_callback(time_keeping.stop)
-        _start_upkeep(settings, engine, keys, entrance.sign_ins, ground, stack)
+        await _start_work(engine, settings, ground, force, stack)
+        beside += _start_upkeep(settings, engine, keys, entrance.sign_ins, ground, stack)
         yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, clock, changes)
+
+
+def _make_trying(settings: Settings, ground: Ground, outbound: Outbound, stack: contextlib.AsyncExitStack) -> Trying:
+    trying = Trying(
+        ledger=ground.ledger,
+        clock=ground.clock,
+        keyring=ground.keyring,
+        send=outbound.send,
+        allow_insecure_tls=settings.allow_insecure_tls,
+    )
+    stack.push_async_callback(trying.close)
+    return trying
+
+
+async def _start_work(
+    engine: Engine | None,
+    settings: Settings,
+    ground: Ground,
+    force: asyncio.Event | None,
+    stack: contextlib.AsyncExitStack,
+) -> None:
+    """Begin to run jobs; a node without an engine only keeps the ledger's time."""
+    if engine is not None:
+        await engine.start()
+        stack.push_async_callback(engine.stop, settings.drain_seconds, force)
+        return
+    tick = partial(_keep_time, ground.ledger, ground.on_time)
+    time_keeping = Loop("clock", tick, clock=ground.clock, metrics=ground.metrics)
+    time_keeping.start()
+    stack.push_async_callback(time_keeping.stop)
 
 
 def _start_upkeep(
@@ -379,6 +411,14 @@ def _stalled(engine: Engine | None, ping_loops: list[Loop]) -> list[str]:
     """Names of parts that do not go round, whichever this node has."""
     stalled = engine.stalled() if engine is not None else []
     return [*stalled, *(loop.name for loop in ping_loops if loop.is_stalled)]
+
+
+def _loops(engine: Engine | None, ping_loops: list[Loop], beside: list[Loop]) -> list[tuple[str, bool]]:
+    """(name, whether it goes round) of every loop that this node has."""
+    stalled = {*_stalled(engine, ping_loops), *(loop.name for loop in beside if loop.is_stalled)}
+    known = [*(engine.loops if engine is not None else ()), *ping_loops, *beside]
+    names = [loop.name for loop in known]
+    return [(name, name not in stalled) for name in [*names, *sorted(stalled - set(names))]]
 
 
 async def _open_ledger(settings: Settings, clock: Clock | None) -> tuple[Ledger, Clock, OnTime]:

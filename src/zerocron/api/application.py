@@ -9,8 +9,10 @@ from starlette.types import Receive, Scope, Send
 
 from zerocron.api import (
     alerts,
+    bulk,
     channels,
     events,
+    explain,
     jobs,
     keys,
     me,
@@ -19,12 +21,14 @@ from zerocron.api import (
     overview,
     problems,
     reference,
+    requests,
     runs,
     schedules,
     secrets,
     setup,
     sign_in,
     signing,
+    system,
 )
 from zerocron.api.forwarded import Forwarded
 from zerocron.api.gate import SECURITY_HEADERS, Gate
@@ -80,6 +84,10 @@ def create_application(
         for module in (
             overview,
             events,
+            explain,
+            requests,
+            system,
+            bulk,
             jobs,
             runs,
             monitors,
