@@ -23,6 +23,7 @@ from zerocron.api import (
     setup,
     sign_in,
     signing,
+    single_sign_on,
 )
 from zerocron.api.forwarded import Forwarded
 from zerocron.api.gate import SECURITY_HEADERS, Gate
@@ -78,4 +79,5 @@ def create_application(
         for module in (jobs, runs, monitors, channels, alerts, schedules, secrets, signing, keys, sign_in, me, setup):
             app.include_router(module.router, dependencies=[Depends(only_what_is_known)])
         app.include_router(reference.router)
+        app.include_router(single_sign_on.router)
     return app

@@ -17,6 +17,7 @@ from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets
 from zerocron.actions.sign_ins import Visitor
 from zerocron.actions.signing import Signing
+from zerocron.actions.single_sign_on import SingleSignOn
 from zerocron.clock import Clock
 from zerocron.core.access import Bearer
 from zerocron.core.team_limits import Limits
@@ -50,6 +51,7 @@ class Services:
     base_url: str
     limits: Limits
     entrance: Entrance
+    single_sign_on: SingleSignOn
 
 
 async def services_of(request: Request) -> Services:

@@ -54,5 +54,6 @@ def openapi() -> None:
         base_url="",
         limits=NO_LIMITS,
         entrance=nobody,
+        single_sign_on=nobody,
     )
     print_json(create_application(services).openapi())
