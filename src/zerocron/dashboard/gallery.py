@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zerocron.dashboard.site import STATIC, Site
 from zerocron.dashboard.specimens import NOW, SPECIMENS, canned
+from zerocron.dashboard.words import LANGUAGES
 
 
 def _now_ms() -> int:
@@ -21,8 +22,8 @@ def _now_ms() -> int:
 
 
 @cache
-def _site_of(name: str) -> Starlette:
-    site = Site(canned(SPECIMENS[name]), _now_ms, "0.0.0", is_live=False)
+def _site_of(name: str, language: str) -> Starlette:
+    site = Site(canned(SPECIMENS[name], language), _now_ms, "0.0.0", is_live=False)
     return Starlette(routes=site.routes())
 
 
@@ -36,7 +37,8 @@ class _Shown:
         specimen = SPECIMENS[self._name]
         path, _, query = specimen.path.partition("?")
         form = None if specimen.form is None else urlencode(specimen.form).encode()
-        language = Request(scope).query_params.get("language", "")
+        asked = Request(scope).query_params.get("language", "")
+        language = asked if asked in LANGUAGES else ""
         cookies = f"{Request(scope).headers.get('cookie', '')}; 0cron-language={language}".encode()
         headers = [pair for pair in scope["headers"] if pair[0] not in (b"content-length", b"content-type", b"cookie")]
         inner = {
@@ -51,7 +53,7 @@ class _Shown:
         async def body() -> Message:
             return {"type": "http.request", "body": form or b"", "more_body": False}
 
-        application: ASGIApp = _site_of(self._name)
+        application: ASGIApp = _site_of(self._name, language)
         await application(inner, body, send)
 
 

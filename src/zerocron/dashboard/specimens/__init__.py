@@ -5,6 +5,8 @@ A specimen is an address of the dashboard and what the API would answer: the vie
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -32,9 +34,15 @@ _MODULES = (overview, jobs, job_form, runs, monitors, channels, alerts, secrets,
 SPECIMENS: dict[str, Specimen] = {each.name: each for module in _MODULES for each in module.SPECIMENS}
 
 
-def canned(specimen: Specimen) -> ASGIApp:
-    """The API as it is in a specimen. What the specimen does not tell is not there."""
+def canned(specimen: Specimen, language: str = "") -> ASGIApp:
+    """The API as it is in a specimen. What the specimen does not tell is not there.
+
+    `language`: what the person of the session reads; theirs when it is empty.
+    """
     answers = {"GET /v1/session": SESSION} | dict(specimen.answers)
+    session = answers["GET /v1/session"]
+    if language and isinstance(session, Mapping) and session["person"] is not None:
+        answers["GET /v1/session"] = {**session, "person": {**session["person"], "language": language}}
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         key = f"{scope['method']} {scope['path']}"
