@@ -1,7 +1,6 @@
 """Renews the catalogs of the pages: `python -m docs.words`; with `--check` it says what lacks words.
 
-Owns which text belongs to which file: that of a view or template to the area of its name, all others to `shared`. The
-sentences that the API says are asked for by what it says, so that they are listed here.
+Owns which text belongs to which file: that of a view or template to the area of its name, all others to `shared`.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_file
 from babel.messages.pofile import read_po, write_po
 
+from zerocron.core.exchange import ERROR_KINDS, OWN_KINDS
 from zerocron.core.model import REASON_TEXTS
 
 DASHBOARD = Path(__file__).parents[1] / "src" / "zerocron" / "dashboard"
@@ -39,9 +39,15 @@ def templates() -> dict[str, Catalog]:
         catalog = found.setdefault(area, Catalog(charset="utf-8"))
         for message in _messages(path):
             catalog.add(message)
-    for sentence in REASON_TEXTS.values():
-        found["job"].add(sentence)
+    for text in _of_core():
+        found["runs"].add(text)
     return found
+
+
+def _of_core() -> Iterator[str]:
+    """The sentences that the API tells in English and that the pages of runs say in their reader's language."""
+    yield from REASON_TEXTS.values()
+    yield from (ERROR_KINDS | OWN_KINDS).values()
 
 
 def _messages(path: Path) -> Iterator[str | tuple[str, ...]]:

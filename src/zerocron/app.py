@@ -22,6 +22,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import structlog
 from fastapi import FastAPI
@@ -33,9 +34,11 @@ from zerocron.actions import resume
 from zerocron.actions.changes import Changes
 from zerocron.actions.channels import Channels
 from zerocron.actions.entrance import Entrance
+from zerocron.actions.explaining import Explaining
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
+from zerocron.actions.oidc import Client, Issuer
 from zerocron.actions.one_time_links import new_reset_link, new_setup_link
 from zerocron.actions.overview import Overview
 from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
@@ -43,6 +46,7 @@ from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets, check_master_keys
 from zerocron.actions.sign_ins import SignIns
 from zerocron.actions.signing import Signing
+from zerocron.actions.single_sign_on import SingleSignOn
 from zerocron.actions.team_limits import TeamLimits
 from zerocron.api.application import create_application
 from zerocron.api.forwarded import Forwarded
@@ -52,16 +56,18 @@ from zerocron.channels.registry import KINDS
 from zerocron.channels.sending import Outlets
 from zerocron.clock import Clock, LedgerClock, SystemClock
 from zerocron.core.addresses import OwnEndpoint, parse_allow
-from zerocron.core.errors import Conflict, Unauthorized, Unavailable
+from zerocron.core.errors import Conflict, Invalid, Unauthorized, Unavailable
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.schedule import tzdata_version
 from zerocron.core.sealing import Keyring, new_master_key, read_master_keys
+from zerocron.core.single_sign_on import parse_domains
 from zerocron.dashboard import gallery, site
 from zerocron.demo import SAMPLES, DemoTarget, make_monitor, make_samples
 from zerocron.engine.run import Bounds, Engine, Loop
 from zerocron.engine.sessions import RENEW_SECONDS, OnTime, Session
 from zerocron.engine.starting import StopPoint
 from zerocron.engine.team_history import TeamHistory
+from zerocron.engine.trying import Trying
 from zerocron.engine.zonedata import ZoneData
 from zerocron.metrics import Metrics
 from zerocron.outbound import Outbound
@@ -156,6 +162,7 @@ async def run_node(
             engine.heartbeat.pings_owed_since = lambda: pings.owed_since
         if settings.role != "engine":
             await _keep_local_key(keys, settings.local_key_path)
+        beside: list[Loop] = []
         changes = Changes(ledger=ledger, clock=clock)
         stack.push_async_callback(changes.close)
         application = create_application(
@@ -169,6 +176,9 @@ async def run_node(
                 clock=clock,
                 metrics=metrics,
                 stalled=partial(_stalled, engine, ping_loops),
+                loops=partial(_loops, engine, ping_loops, beside),
+                ledger_kind="postgresql" if settings.database_url else "sqlite",
+                timetable_kind="redis" if settings.redis_url else "memory",
                 version=__version__,
                 serve_metrics=settings.metrics,
                 monitors=monitors,
@@ -179,6 +189,9 @@ async def run_node(
                 entrance=entrance,
                 overview=Overview(ledger=ledger, clock=clock),
                 changes=changes,
+                explaining=Explaining(ledger=ledger, clock=clock),
+                trying=_make_trying(settings, ground, outbound, stack),
+                single_sign_on=_single_sign_on(settings, ground, outbound, entrance),
             ),
             only_operation=settings.role == "engine",
             forwarded=Forwarded(settings.proxies, settings.trusted_header) if settings.proxies else None,
@@ -187,15 +200,39 @@ async def run_node(
             site.install(application, now_ms=clock.now, version=__version__)
             if settings.development:
                 application.router.routes.extend(gallery.routes())
-        if engine is not None:
-            await engine.start()
-            stack.push_async_callback(engine.stop, settings.drain_seconds, force)
-        else:
-            time_keeping = Loop("clock", partial(_keep_time, ledger, ground.on_time), clock=clock, metrics=metrics)
-            time_keeping.start()
-            stack.push_async_callback(time_keeping.stop)
-        _start_upkeep(settings, engine, keys, entrance.sign_ins, ground, stack)
+        await _start_work(engine, settings, ground, force, stack)
+        beside += _start_upkeep(settings, engine, keys, entrance.sign_ins, ground, stack)
         yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, clock, changes)
+
+
+def _make_trying(settings: Settings, ground: Ground, outbound: Outbound, stack: contextlib.AsyncExitStack) -> Trying:
+    trying = Trying(
+        ledger=ground.ledger,
+        clock=ground.clock,
+        keyring=ground.keyring,
+        send=outbound.send,
+        allow_insecure_tls=settings.allow_insecure_tls,
+    )
+    stack.push_async_callback(trying.close)
+    return trying
+
+
+async def _start_work(
+    engine: Engine | None,
+    settings: Settings,
+    ground: Ground,
+    force: asyncio.Event | None,
+    stack: contextlib.AsyncExitStack,
+) -> None:
+    """Begin to run jobs; a node without an engine only keeps the ledger's time."""
+    if engine is not None:
+        await engine.start()
+        stack.push_async_callback(engine.stop, settings.drain_seconds, force)
+        return
+    tick = partial(_keep_time, ground.ledger, ground.on_time)
+    time_keeping = Loop("clock", tick, clock=ground.clock, metrics=ground.metrics)
+    time_keeping.start()
+    stack.push_async_callback(time_keeping.stop)
 
 
 def _start_upkeep(
@@ -301,6 +338,39 @@ def _outlets(settings: Settings, outbound: Outbound, clock: Clock, kinds: Mappin
     return Outlets(kinds, ways, settings.base_url.rstrip("/"))
 
 
+def _single_sign_on(settings: Settings, ground: Ground, outbound: Outbound, entrance: Entrance) -> SingleSignOn:
+    """By whose word people may sign in. Raises Invalid for an issuer on a server without a master key."""
+    issuer = None
+    if settings.oidc_issuer:
+        if not ground.keyring:
+            raise Invalid(
+                "ZEROCRON_OIDC_ISSUER: what browsers keep meanwhile is signed with the master key, and there is none. "
+                "Set ZEROCRON_SECRET_KEY, the same on every node; make one with: 0cron secrets new-key",
+                field="ZEROCRON_OIDC_ISSUER",
+            )
+        if settings.oidc_issuer.startswith("http:"):
+            log.warning(
+                "issuer_without_tls", hint="Whoever stands between this server and the issuer can sign in as anybody."
+            )
+        client = Client(
+            settings.oidc_issuer,
+            settings.oidc_client_id,
+            settings.oidc_client_secret,
+            settings.base_url.rstrip("/") + "/auth/oidc/callback",
+        )
+        issuer = Issuer(client=client, send=outbound.send, clock=ground.clock)
+    return SingleSignOn(
+        ledger=ground.ledger,
+        clock=ground.clock,
+        sign_ins=entrance.sign_ins,
+        keyring=ground.keyring,
+        issuer=issuer,
+        issuer_name=settings.oidc_name or urlsplit(settings.oidc_issuer).hostname or "",
+        takes_header=bool(settings.trusted_header),
+        domains=parse_domains(settings.sign_up_domains),
+    )
+
+
 def _make_engine(
     settings: Settings,
     ground: Ground,
@@ -379,6 +449,14 @@ def _stalled(engine: Engine | None, ping_loops: list[Loop]) -> list[str]:
     """Names of parts that do not go round, whichever this node has."""
     stalled = engine.stalled() if engine is not None else []
     return [*stalled, *(loop.name for loop in ping_loops if loop.is_stalled)]
+
+
+def _loops(engine: Engine | None, ping_loops: list[Loop], beside: list[Loop]) -> list[tuple[str, bool]]:
+    """(name, whether it goes round) of every loop that this node has."""
+    stalled = {*_stalled(engine, ping_loops), *(loop.name for loop in beside if loop.is_stalled)}
+    known = [*(engine.loops if engine is not None else ()), *ping_loops, *beside]
+    names = [loop.name for loop in known]
+    return [(name, name not in stalled) for name in [*names, *sorted(stalled - set(names))]]
 
 
 async def _open_ledger(settings: Settings, clock: Clock | None) -> tuple[Ledger, Clock, OnTime]:
@@ -616,13 +694,16 @@ async def _ledger_of_command(settings: Settings) -> AsyncIterator[Ledger]:
         await ledger.close()
 
 
-async def one_time_url(settings: Settings, *, reset_email: str | None = None) -> str:
-    """A link that makes the first owner, or lets the person of that address set a new password. It is made beside a
-    server that runs. Raises Conflict when there is an owner, NotFound, Invalid, Unavailable."""
+async def one_time_url(settings: Settings, *, reset_email: str | None = None, remove_totp: bool = False) -> str:
+    """A link that makes the first owner, or lets the person of that address set a new password (`remove_totp`: and
+    takes off the second factor that they have lost). A server may run. Raises Conflict when there is an owner,
+    NotFound, Invalid, Unavailable."""
 
     def make(connection: Connection) -> str:
         now = database_time(connection) or SystemClock().now()
-        return new_setup_link(connection, now) if reset_email is None else new_reset_link(connection, reset_email, now)
+        if reset_email is None:
+            return new_setup_link(connection, now)
+        return new_reset_link(connection, reset_email, now, remove_totp=remove_totp)
 
     async with _ledger_of_command(settings) as ledger:
         path = await ledger.write(make)

@@ -52,7 +52,7 @@ async def test_a_page_is_well_made(name: str) -> None:
         is_named = field.get("type") == "hidden" or field.get("aria-label") or field.get("id") in labelled
         assert is_named or _is_within_a_label(tree, field), field.attributes
     for table in tree.all("table"):
-        assert table.all("caption") or table.get("aria-label")
+        assert table.all("caption") or table.get("aria-label") or table.get("aria-labelledby")
     for button in tree.all("button"):
         assert button.text or button.get("aria-label")
 
@@ -95,7 +95,7 @@ async def test_what_people_wrote_is_text(name: str) -> None:
 
 
 def test_only_texts_of_ours_are_translated_in_templates() -> None:
-    """What `_()` gives to a template is taken for safe HTML: another's text would be code. Views translate it."""
+    """What `_()` gives to a template is taken for safe HTML: for another's there is the filter `said`."""
     templates = files("zerocron.dashboard").joinpath("templates")
     found = [
         f"{path.name}: {line.strip()}"

@@ -422,6 +422,15 @@ class Jobs:
         minute.runs += 1
         limit_rows.save_minutes(connection, {key: minute})
 
+    async def definition(self, team_id: str, spec: JobSpec) -> Definition:
+        """The request of a specification, by the rules for one that is saved. Raises Invalid."""
+        self._check_tls(spec)
+        definition = _definition(spec)
+        if definition.sign:
+            now = self._clock.now()
+            await self._ledger.read(lambda connection: _check_signing_key(connection, team_id, now))
+        return definition
+
     def _check_tls(self, spec: JobSpec) -> None:
         if not (spec.verify_tls or self._allow_insecure_tls):
             raise Invalid(
@@ -658,8 +667,13 @@ def _success(rule: SuccessRule) -> SuccessRule:
 
 
 def _check_signing(connection: Connection, job: Job, now: Instant) -> None:
+    if job.definition.sign:
+        _check_signing_key(connection, job.team_id, now)
+
+
+def _check_signing_key(connection: Connection, team_id: str, now: Instant) -> None:
     """Raises Invalid when requests are to be signed and there is nothing to sign with."""
-    if job.definition.sign and not signing_rows.valid(connection, job.team_id, now):
+    if not signing_rows.valid(connection, team_id, now):
         raise Invalid(
             "There is no signing key yet. Make one first: POST /v1/signing-key/rotate, or `0cron signing rotate`.",
             field="sign",

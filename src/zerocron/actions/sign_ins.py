@@ -122,11 +122,15 @@ class SignIns:
 
     # who is asking
 
-    async def recognise(self, token: str) -> Bearer:
-        """Who has this token. Raises Unauthorized."""
+    async def recognise(self, token: str, signed_in_as: str | None = None) -> Bearer:
+        """Who has this token. `signed_in_as`: who a trusted proxy says is there, None where it says nothing; what it
+        opened is theirs alone. Raises Unauthorized."""
         known = await self._find(token) if is_opaque(token) else None
         now = self._clock.now()
         if known is None or known.role is None or not self._is_open(known, now):
+            raise Unauthorized(ENDED)
+        is_by_proxy = signed_in_as is not None and known.sign_in.method == Method.TRUSTED_HEADER
+        if is_by_proxy and known_email(signed_in_as or "") != known.email:
             raise Unauthorized(ENDED)
         sign_in = known.sign_in
         self._uses.noted[sign_in.id] = now
@@ -196,7 +200,9 @@ class SignIns:
             give_each_back(claims, self._clock.monotonic())
             raise Unauthorized("A code of your second factor is needed, too.", CODE_NEEDED)
         if person.has_totp:
-            self._take_code_try(person, network, is_familiar=network in familiar)
+            code_claims = [(self._limits.code, (person.id, network if network in familiar else ""))]
+            take_each(code_claims, self._clock.monotonic())
+            claims = [*claims, *code_claims]
         rehashed = None
         if person.password_hash is not None and self._hashing.is_outdated(person.password_hash):
             rehashed = await self._hashing.hash(password)
@@ -212,9 +218,6 @@ class SignIns:
         if is_familiar:
             return [(self._limits.familiar, (email, network))]
         return [(self._limits.address, network), (self._limits.account, email)]
-
-    def _take_code_try(self, person: Person, network: str, *, is_familiar: bool) -> None:
-        take_each([(self._limits.code, (person.id, network if is_familiar else ""))], self._clock.monotonic())
 
     def _opening(
         self, person: Person, code: str | None, rehashed: str | None, visitor: Visitor, first: First

@@ -9,8 +9,10 @@ from starlette.types import Receive, Scope, Send
 
 from zerocron.api import (
     alerts,
+    bulk,
     channels,
     events,
+    explain,
     jobs,
     keys,
     me,
@@ -19,12 +21,15 @@ from zerocron.api import (
     overview,
     problems,
     reference,
+    requests,
     runs,
     schedules,
     secrets,
     setup,
     sign_in,
     signing,
+    single_sign_on,
+    system,
 )
 from zerocron.api.forwarded import Forwarded
 from zerocron.api.gate import SECURITY_HEADERS, Gate
@@ -80,6 +85,10 @@ def create_application(
         for module in (
             overview,
             events,
+            explain,
+            requests,
+            system,
+            bulk,
             jobs,
             runs,
             monitors,
@@ -95,4 +104,5 @@ def create_application(
         ):
             app.include_router(module.router, dependencies=[Depends(only_what_is_known)])
         app.include_router(reference.router)
+        app.include_router(single_sign_on.router)
     return app

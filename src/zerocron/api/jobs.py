@@ -34,6 +34,7 @@ from zerocron.api.job_models import (
     RetryOut,
     StatsOut,
     SuccessChange,
+    SuccessIn,
     SuccessOut,
 )
 from zerocron.api.notify_models import JobNotifyOut, changed_notify, notify_out
@@ -272,22 +273,14 @@ def _spec(given: JobIn) -> JobSpec:
         timezone=given.timezone if "timezone" in given.model_fields_set else None,
         method=given.method,
         headers=given.headers,
-        body=_body(given.body),
+        body=body_text(given.body),
         timeout_seconds=given.timeout,
         retry=RetryPolicy(given.retry.attempts, given.retry.backoff, given.retry.delay, given.retry.jitter),
         overlap=Overlap(given.overlap),
         catchup=Catchup(given.catchup),
         catchup_window_seconds=given.catchup_window,
         on_lost=OnLost(given.on_lost),
-        success=SuccessRule(
-            status=tuple(given.success.status),
-            body_contains=given.success.body_contains,
-            body_not_contains=given.success.body_not_contains,
-            body_matches=given.success.body_matches,
-            json=_json_rules(given.success.json_),
-            headers=tuple(given.success.headers.items()),
-            max_duration_ms=given.success.max_duration_ms,
-        ),
+        success=success_rule(given.success),
         disable_after=given.disable_after,
         redirects=given.redirects,
         verify_tls=given.verify_tls,
@@ -297,6 +290,18 @@ def _spec(given: JobIn) -> JobSpec:
         dst=given.dst,
         day_match=given.day_match,
         language=given.language,
+    )
+
+
+def success_rule(given: SuccessIn) -> SuccessRule:
+    return SuccessRule(
+        status=tuple(given.status),
+        body_contains=given.body_contains,
+        body_not_contains=given.body_not_contains,
+        body_matches=given.body_matches,
+        json=_json_rules(given.json_),
+        headers=tuple(given.headers.items()),
+        max_duration_ms=given.max_duration_ms,
     )
 
 
@@ -321,7 +326,7 @@ def _changed(spec: JobSpec, change: JobChange) -> JobSpec:
         "tags": lambda tags: tuple(dict.fromkeys(tags)),
         "retry": lambda retry: dataclasses.replace(spec.retry, **_given(retry)),
         "success": lambda success: dataclasses.replace(spec.success, **_changed_rules(success)),
-        "body": _body,
+        "body": body_text,
         "notify": lambda notify: changed_notify(spec.notify, notify),
     }
     return dataclasses.replace(
@@ -348,5 +353,5 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _body(given: str | dict[str, Any] | list[Any] | None) -> str | None:
+def body_text(given: str | dict[str, Any] | list[Any] | None) -> str | None:
     return given if given is None or isinstance(given, str) else orjson.dumps(given).decode()

@@ -196,7 +196,14 @@ async def show_uptime(
     """How long the monitor was up and down, day by day."""
     seen = await services.monitors.get(who.team_id, monitor_id)
     found = await services.monitors.uptime(who.team_id, monitor_id, days=days)
-    return UptimeOut(timezone=seen.monitor.expectation.schedule.timezone, items=[_day_out(day) for day in found])
+    up_ms, down_ms = sum(day.up_ms for day in found), sum(day.down_ms for day in found)
+    return UptimeOut(
+        timezone=seen.monitor.expectation.schedule.timezone,
+        up_ratio=round(up_ms / (up_ms + down_ms), 6) if up_ms + down_ms else None,
+        downs=sum(day.downs for day in found),
+        down_seconds=down_ms / 1000,
+        items=[_day_out(day) for day in found],
+    )
 
 
 _NO_TOKEN = "Its ping token cannot be opened here. Pings with it still count; to see one, make a new one."

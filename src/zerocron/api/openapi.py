@@ -49,6 +49,7 @@ TAGS = [
     },
     {"name": "channels", "description": "The ways out to people, who are told when something fails and recovers."},
     {"name": "alerts", "description": "What people were told, through which channel, and what came of it."},
+    {"name": "requests", "description": "What a request would do, before it becomes a job."},
     {"name": "schedules", "description": "What a schedule would mean."},
     {"name": "secrets", "description": "Values that jobs send and nobody sees."},
     {"name": "signing", "description": "With what requests are signed, so that receivers can tell that they are ours."},

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Depends, Header, Request, Response
 
 from zerocron.actions.changes import Changes
 from zerocron.actions.channels import Channels
 from zerocron.actions.entrance import Entrance
+from zerocron.actions.explaining import Explaining
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
@@ -19,9 +20,11 @@ from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets
 from zerocron.actions.sign_ins import Visitor
 from zerocron.actions.signing import Signing
+from zerocron.actions.single_sign_on import SingleSignOn
 from zerocron.clock import Clock
 from zerocron.core.access import Bearer
 from zerocron.core.team_limits import Limits
+from zerocron.engine.trying import Trying
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.timetable.contract import Timetable
@@ -38,8 +41,9 @@ IS_HEAD = "zerocron.is_head"
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """One of each. `stalled` names the engine's loops that do not go round; `base_url` is where people reach this
-    server, empty where it is not known; `limits` are of teams that have none of their own."""
+    """One of each. `stalled` names the engine's loops that do not go round, `loops` all and whether they do;
+    `base_url` is where people reach this server, empty where it is not known; `limits` are of teams that have none of
+    their own."""
 
     ledger: Ledger
     timetable: Timetable
@@ -60,6 +64,12 @@ class Services:
     entrance: Entrance
     overview: Overview
     changes: Changes
+    explaining: Explaining
+    trying: Trying
+    loops: Callable[[], list[tuple[str, bool]]]
+    ledger_kind: Literal["sqlite", "postgresql"]
+    timetable_kind: Literal["memory", "redis"]
+    single_sign_on: SingleSignOn
 
 
 async def services_of(request: Request) -> Services:

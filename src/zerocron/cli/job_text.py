@@ -18,6 +18,7 @@ from zerocron.cli.show import (
     Json,
     clean,
     lines,
+    note,
     output,
     plural,
     print_fields,
@@ -232,3 +233,17 @@ def _stats_words(stats: Json) -> str:
     if stats["average_duration_ms"] is not None:
         words += f"; {times.duration(stats['average_duration_ms'])} on average"
     return words
+
+
+def print_explanation(found: Json) -> None:
+    """Why a job did or did not run."""
+    say(found["sentence"])
+    for each in found["evidence"]:
+        say(f"  {times.row(times.instant(each['at']))}  {each['what']}")
+    near = [
+        f"{name}: {times.full(times.instant(found[key]))}"
+        for name, key in (("Slot before", "nearest_before"), ("slot after", "nearest_after"))
+        if found[key] is not None
+    ]
+    if near:
+        note(f"{', '.join(near)}.")

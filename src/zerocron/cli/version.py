@@ -56,5 +56,11 @@ def openapi() -> None:
         entrance=nobody,
         overview=nobody,
         changes=nobody,
+        explaining=nobody,
+        trying=nobody,
+        loops=list,
+        ledger_kind="sqlite",
+        timetable_kind="memory",
+        single_sign_on=nobody,
     )
     print_json(create_application(services).openapi())

@@ -13,15 +13,18 @@ from typing import Any, NamedTuple
 import orjson
 from sqlalchemy import BigInteger, ColumnElement, Connection, Integer, Select, and_, bindparam, case, func, or_, select
 
+from zerocron.core.explain import Act, Attempt, Version
 from zerocron.core.hours import Totals
 from zerocron.core.model import Instant, JobStatus, Run, RunStatus
 from zerocron.core.monitor import Health, Monitor, MonitorStatus
+from zerocron.core.schedule import Schedule
 from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger.alert_tables import alerts, channels
 from zerocron.storage.ledger.dialect import batch, fetch, pack, packed
 from zerocron.storage.ledger.monitor_tables import monitors
+from zerocron.storage.ledger.people_tables import audit_entries
 from zerocron.storage.ledger.runs import COLUMNS as RUN_COLUMNS
-from zerocron.storage.ledger.tables import RUN_IS_OPEN, executions, jobs, runs, sessions
+from zerocron.storage.ledger.tables import RUN_IS_OPEN, executions, job_versions, jobs, runs, sessions
 
 TAG_SETS_MAX = 10_000
 COUNTED_MAX = 10_000
@@ -238,6 +241,73 @@ def slot_before(connection: Connection, job_id: str, at: Instant) -> Run | None:
     )
     row = connection.execute(query).first()
     return None if row is None else Run(*row)
+
+
+class JobEver(NamedTuple):
+    """A job of a team, also one that is deleted."""
+
+    name: str
+    created_at: Instant
+    next_run_at: Instant | None
+
+
+def job_ever(connection: Connection, team_id: str, job_id: str) -> JobEver | None:
+    """The job, whatever has become of it, unless it is another team's."""
+    query = select(jobs.c.name, jobs.c.created_at, jobs.c.next_run_at)
+    row = connection.execute(query.where(jobs.c.id == job_id, jobs.c.team_id == team_id)).first()
+    return None if row is None else JobEver(*row)
+
+
+def versions_around(connection: Connection, job_id: str, at: Instant, limit: int) -> list[Version]:
+    """The last versions of a job up to the instant and the first ones after it, at most so many each, ascending."""
+    query = select(
+        job_versions.c.version, job_versions.c.created_at, job_versions.c.status, job_versions.c.schedule
+    ).where(job_versions.c.job_id == job_id)
+    earlier = query.where(job_versions.c.created_at <= at).order_by(job_versions.c.version.desc()).limit(limit)
+    later = query.where(job_versions.c.created_at > at).order_by(job_versions.c.version).limit(limit)
+    rows = [*reversed(fetch(connection, earlier, {})), *fetch(connection, later, {})]
+    return [Version(number, since, status, _schedule(text)) for number, since, status, text in rows]
+
+
+def _schedule(text: str) -> Schedule:
+    raw = orjson.loads(text)
+    return Schedule(**{name: raw[name] for name in Schedule.__slots__ if name in raw})
+
+
+def attempts_of(connection: Connection, run_id: str, limit: int) -> list[Attempt]:
+    """The last executions of a run, ascending."""
+    query = (
+        select(executions.c.attempt, executions.c.started_at, executions.c.status, executions.c.error_message)
+        .where(executions.c.run_id == run_id)
+        .order_by(executions.c.attempt.desc())
+        .limit(limit)
+    )
+    return [Attempt(*row) for row in reversed(fetch(connection, query, {}))]
+
+
+def oldest_slot(connection: Connection, job_id: str) -> Instant | None:
+    """The first slot of a job that is on record."""
+    query = select(runs.c.scheduled_for).where(runs.c.job_id == job_id).order_by(runs.c.scheduled_for).limit(1)
+    found: Instant | None = connection.scalar(query)
+    return found
+
+
+def acts_around(connection: Connection, team_id: str, subject_id: str, at: Instant, limit: int) -> list[Act]:
+    """What was done to a thing: the last before the instant and the first after it, at most so many each, ascending."""
+    query = select(
+        audit_entries.c.at,
+        audit_entries.c.action,
+        audit_entries.c.actor_name,
+        audit_entries.c.before,
+        audit_entries.c.after,
+    ).where(audit_entries.c.subject_id == subject_id, audit_entries.c.team_id == team_id)
+    earlier = query.where(audit_entries.c.at <= at).order_by(audit_entries.c.at.desc()).limit(limit)
+    later = query.where(audit_entries.c.at > at).order_by(audit_entries.c.at).limit(limit)
+    rows = [*reversed(fetch(connection, earlier, {})), *fetch(connection, later, {})]
+    return [
+        Act(when, action, actor, orjson.loads(before or "null"), orjson.loads(after or "null"))
+        for when, action, actor, before, after in rows
+    ]
 
 
 def tags(connection: Connection, team_id: str) -> list[tuple[list[str], int]]:
