@@ -96,9 +96,8 @@ SPECIMENS: tuple[Specimen, ...] = (
             "GET /v1/system": {
                 **SYSTEM,
                 "version": HOSTILE,
-                "nodes": [_node(HOSTILE, status=HOSTILE, version=HOSTILE)],
-                "ledger": {"kind": HOSTILE, "status": HOSTILE},
-                "loops": [{"name": HOSTILE, "status": HOSTILE}],
+                "nodes": [_node(HOSTILE, status="silent", version=HOSTILE)],
+                "loops": [{"name": HOSTILE, "status": "stalled"}],
             }
         },
     ),
