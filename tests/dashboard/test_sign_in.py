@@ -82,6 +82,7 @@ async def test_a_script_puts_the_code_into_the_form_that_is_there() -> None:
 
     assert (answer.status, answer.headers["hx-retarget"]) == (200, "#second-factor")
     assert [each.get("name") for each in answer.tree.all("input")] == ["code"]
+    assert answer.tree.one(id="sign-in-trouble").get("hx-swap-oob") == "true"  # what was wrong before is taken away
 
     site.api.answers["POST /v1/sign-in"] = WRONG
     answer = await site._ask("POST", "/sign-in", b"email=ada%40example.com&password=x", site_post)
