@@ -31,13 +31,16 @@ from sqlalchemy.exc import DBAPIError
 
 from zerocron import __version__
 from zerocron.actions import resume
+from zerocron.actions.changes import Changes
 from zerocron.actions.channels import Channels
 from zerocron.actions.entrance import Entrance
+from zerocron.actions.explaining import Explaining
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
 from zerocron.actions.oidc import Client, Issuer
 from zerocron.actions.one_time_links import new_reset_link, new_setup_link
+from zerocron.actions.overview import Overview
 from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
 from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets, check_master_keys
@@ -58,11 +61,13 @@ from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.schedule import tzdata_version
 from zerocron.core.sealing import Keyring, new_master_key, read_master_keys
 from zerocron.core.single_sign_on import parse_domains
+from zerocron.dashboard import gallery, site
 from zerocron.demo import SAMPLES, DemoTarget, make_monitor, make_samples
 from zerocron.engine.run import Bounds, Engine, Loop
 from zerocron.engine.sessions import RENEW_SECONDS, OnTime, Session
 from zerocron.engine.starting import StopPoint
 from zerocron.engine.team_history import TeamHistory
+from zerocron.engine.trying import Trying
 from zerocron.engine.zonedata import ZoneData
 from zerocron.metrics import Metrics
 from zerocron.outbound import Outbound
@@ -115,6 +120,7 @@ class Node:
     monitors: Monitors
     pings: Pings
     clock: Clock
+    changes: Changes
 
 
 @contextlib.asynccontextmanager
@@ -156,6 +162,9 @@ async def run_node(
             engine.heartbeat.pings_owed_since = lambda: pings.owed_since
         if settings.role != "engine":
             await _keep_local_key(keys, settings.local_key_path)
+        beside: list[Loop] = []
+        changes = Changes(ledger=ledger, clock=clock)
+        stack.push_async_callback(changes.close)
         application = create_application(
             Services(
                 ledger=ledger,
@@ -167,6 +176,9 @@ async def run_node(
                 clock=clock,
                 metrics=metrics,
                 stalled=partial(_stalled, engine, ping_loops),
+                loops=partial(_loops, engine, ping_loops, beside),
+                ledger_kind="postgresql" if settings.database_url else "sqlite",
+                timetable_kind="redis" if settings.redis_url else "memory",
                 version=__version__,
                 serve_metrics=settings.metrics,
                 monitors=monitors,
@@ -175,20 +187,52 @@ async def run_node(
                 base_url=outlets.base_url,
                 limits=settings.limits,
                 entrance=entrance,
+                overview=Overview(ledger=ledger, clock=clock),
+                changes=changes,
+                explaining=Explaining(ledger=ledger, clock=clock),
+                trying=_make_trying(settings, ground, outbound, stack),
                 single_sign_on=_single_sign_on(settings, ground, outbound, entrance),
             ),
             only_operation=settings.role == "engine",
             forwarded=Forwarded(settings.proxies, settings.trusted_header) if settings.proxies else None,
         )
-        if engine is not None:
-            await engine.start()
-            stack.push_async_callback(engine.stop, settings.drain_seconds, force)
-        else:
-            time_keeping = Loop("clock", partial(_keep_time, ledger, ground.on_time), clock=clock, metrics=metrics)
-            time_keeping.start()
-            stack.push_async_callback(time_keeping.stop)
-        _start_upkeep(settings, engine, keys, entrance.sign_ins, ground, stack)
-        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, clock)
+        if settings.role != "engine":
+            site.install(application, now_ms=clock.now, version=__version__)
+            if settings.development:
+                application.router.routes.extend(gallery.routes())
+        await _start_work(engine, settings, ground, force, stack)
+        beside += _start_upkeep(settings, engine, keys, entrance.sign_ins, ground, stack)
+        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, clock, changes)
+
+
+def _make_trying(settings: Settings, ground: Ground, outbound: Outbound, stack: contextlib.AsyncExitStack) -> Trying:
+    trying = Trying(
+        ledger=ground.ledger,
+        clock=ground.clock,
+        keyring=ground.keyring,
+        send=outbound.send,
+        allow_insecure_tls=settings.allow_insecure_tls,
+    )
+    stack.push_async_callback(trying.close)
+    return trying
+
+
+async def _start_work(
+    engine: Engine | None,
+    settings: Settings,
+    ground: Ground,
+    force: asyncio.Event | None,
+    stack: contextlib.AsyncExitStack,
+) -> None:
+    """Begin to run jobs; a node without an engine only keeps the ledger's time."""
+    if engine is not None:
+        await engine.start()
+        stack.push_async_callback(engine.stop, settings.drain_seconds, force)
+        return
+    tick = partial(_keep_time, ground.ledger, ground.on_time)
+    time_keeping = Loop("clock", tick, clock=ground.clock, metrics=ground.metrics)
+    time_keeping.start()
+    stack.push_async_callback(time_keeping.stop)
 
 
 def _start_upkeep(
@@ -198,25 +242,28 @@ def _start_upkeep(
     sign_ins: SignIns,
     ground: Ground,
     stack: contextlib.AsyncExitStack,
-) -> None:
+) -> list[Loop]:
     """What goes on beside the work: it may be late, and its failures stop nothing."""
-    clock, metrics = ground.clock, ground.metrics
-    for name, save in (("key-use", keys.save_use), ("sign-in-use", sign_ins.save_use)):
-        use = Loop(name, save, clock=clock, metrics=metrics)
-        use.start()
-        stack.push_async_callback(_stop_use, use, save)
-    if engine is None:
-        return
-    zone_data = ZoneData(ledger=ground.ledger, timetable=ground.timetable, clock=clock, version=tzdata_version())
-    history = TeamHistory(ledger=ground.ledger, clock=clock, bytes_max=settings.limits.history_bytes_max)
-    for name, tick in (
-        ("secret-use", engine.unsealer.save_use),
-        ("zone-data", zone_data.tick),
-        ("team-history", history.tick),
-    ):
-        loop = Loop(name, tick, clock=clock, metrics=metrics)
+    loops: list[Loop] = []
+
+    def keep(name: str, tick: Callable[[], Awaitable[float]], at_last: Callable[[], Awaitable[object]] | None) -> None:
+        loop = Loop(name, tick, clock=ground.clock, metrics=ground.metrics)
         loop.start()
-        stack.push_async_callback(loop.stop)
+        loops.append(loop)
+        stack.push_async_callback(loop.stop if at_last is None else partial(_stop_and_save, loop, at_last))
+
+    keep("key-use", keys.save_use, keys.save_use)
+    keep("sign-in-use", sign_ins.save_use, sign_ins.save_use)
+    if engine is not None:
+        zone_data = ZoneData(
+            ledger=ground.ledger, timetable=ground.timetable, clock=ground.clock, version=tzdata_version()
+        )
+        keep("secret-use", engine.unsealer.save_use, None)
+        keep("zone-data", zone_data.tick, None)
+        history = TeamHistory(ledger=ground.ledger, clock=ground.clock, bytes_max=settings.limits.history_bytes_max)
+        keep("team-history", history.tick, None)
+        keep("tally", engine.tally.tick, engine.tally.save)
+    return loops
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,6 +451,14 @@ def _stalled(engine: Engine | None, ping_loops: list[Loop]) -> list[str]:
     return [*stalled, *(loop.name for loop in ping_loops if loop.is_stalled)]
 
 
+def _loops(engine: Engine | None, ping_loops: list[Loop], beside: list[Loop]) -> list[tuple[str, bool]]:
+    """(name, whether it goes round) of every loop that this node has."""
+    stalled = {*_stalled(engine, ping_loops), *(loop.name for loop in beside if loop.is_stalled)}
+    known = [*(engine.loops if engine is not None else ()), *ping_loops, *beside]
+    names = [loop.name for loop in known]
+    return [(name, name not in stalled) for name in [*names, *sorted(stalled - set(names))]]
+
+
 async def _open_ledger(settings: Settings, clock: Clock | None) -> tuple[Ledger, Clock, OnTime]:
     """The ledger, its clock, and who is to be told the ledger's time."""
     if not settings.database_url:
@@ -474,7 +529,7 @@ def _tune_interpreter(settings: Settings) -> None:
     gc.freeze()  # modules and classes stay for ever; no need to look at them again and again
 
 
-async def _stop_use(loop: Loop, save: Callable[[], Awaitable[float]]) -> None:
+async def _stop_and_save(loop: Loop, save: Callable[[], Awaitable[object]]) -> None:
     await loop.stop()
     await save()
 
@@ -596,6 +651,7 @@ async def serve(
             )
         )
         await stopping.wait()
+        await node.changes.close()  # who listens would keep the server from stopping
         if node.engine is not None:
             await node.engine.stop(settings.drain_seconds, force)  # first of all, so that the API answers meanwhile
 
@@ -638,13 +694,16 @@ async def _ledger_of_command(settings: Settings) -> AsyncIterator[Ledger]:
         await ledger.close()
 
 
-async def one_time_url(settings: Settings, *, reset_email: str | None = None) -> str:
-    """A link that makes the first owner, or lets the person of that address set a new password. It is made beside a
-    server that runs. Raises Conflict when there is an owner, NotFound, Invalid, Unavailable."""
+async def one_time_url(settings: Settings, *, reset_email: str | None = None, remove_totp: bool = False) -> str:
+    """A link that makes the first owner, or lets the person of that address set a new password (`remove_totp`: and
+    takes off the second factor that they have lost). A server may run. Raises Conflict when there is an owner,
+    NotFound, Invalid, Unavailable."""
 
     def make(connection: Connection) -> str:
         now = database_time(connection) or SystemClock().now()
-        return new_setup_link(connection, now) if reset_email is None else new_reset_link(connection, reset_email, now)
+        if reset_email is None:
+            return new_setup_link(connection, now)
+        return new_reset_link(connection, reset_email, now, remove_totp=remove_totp)
 
     async with _ledger_of_command(settings) as ledger:
         path = await ledger.write(make)

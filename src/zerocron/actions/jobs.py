@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
@@ -53,11 +53,13 @@ from zerocron.core.success import check_path, check_pattern, check_status_patter
 from zerocron.core.team_limits import MINUTE_MS, NO_LIMITS, Limits, minute_of
 from zerocron.core.understanding import DEFAULT_TIMEZONE, Understood
 from zerocron.storage.ledger import executions as execution_rows
+from zerocron.storage.ledger import glances
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import limits as limit_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger import signing as signing_rows
 from zerocron.storage.ledger.database import Ledger, Transaction
+from zerocron.storage.ledger.scheduled import Place
 from zerocron.storage.timetable.contract import Timetable, job_member, run_member
 from zerocron.storage.timetable.horizon import point_at
 
@@ -195,15 +197,26 @@ class Jobs:
         team_id: str,
         *,
         status: str | None = None,
+        state: str | None = None,
         tag: str | None = None,
         text: str | None = None,
-        before: tuple[Instant, str] | None = None,
+        sort: str = "-created_at",
+        before: Place | None = None,
         limit: int = 50,
-    ) -> list[Job]:
-        """Newest first."""
+    ) -> list[tuple[Any, Job]]:
+        """(what it is sorted by, job) in the order of `sort`: newest first, unless told otherwise."""
+        condition = None if state is None else glances.JOB_STATES[state]
         return await self._ledger.read(
             lambda connection: job_rows.page(
-                connection, team_id, status=status, tag=tag, text=text, before=before, limit=limit
+                connection,
+                team_id,
+                status=status,
+                state=condition,
+                tag=tag,
+                text=text,
+                sort=sort,
+                before=before,
+                limit=limit,
             )
         )
 
@@ -408,6 +421,15 @@ class Jobs:
             )
         minute.runs += 1
         limit_rows.save_minutes(connection, {key: minute})
+
+    async def definition(self, team_id: str, spec: JobSpec) -> Definition:
+        """The request of a specification, by the rules for one that is saved. Raises Invalid."""
+        self._check_tls(spec)
+        definition = _definition(spec)
+        if definition.sign:
+            now = self._clock.now()
+            await self._ledger.read(lambda connection: _check_signing_key(connection, team_id, now))
+        return definition
 
     def _check_tls(self, spec: JobSpec) -> None:
         if not (spec.verify_tls or self._allow_insecure_tls):
@@ -645,8 +667,13 @@ def _success(rule: SuccessRule) -> SuccessRule:
 
 
 def _check_signing(connection: Connection, job: Job, now: Instant) -> None:
+    if job.definition.sign:
+        _check_signing_key(connection, job.team_id, now)
+
+
+def _check_signing_key(connection: Connection, team_id: str, now: Instant) -> None:
     """Raises Invalid when requests are to be signed and there is nothing to sign with."""
-    if job.definition.sign and not signing_rows.valid(connection, job.team_id, now):
+    if not signing_rows.valid(connection, team_id, now):
         raise Invalid(
             "There is no signing key yet. Make one first: POST /v1/signing-key/rotate, or `0cron signing rotate`.",
             field="sign",

@@ -9,14 +9,19 @@ from starlette.types import Receive, Scope, Send
 
 from zerocron.api import (
     alerts,
+    bulk,
     channels,
+    events,
+    explain,
     jobs,
     keys,
     me,
     monitors,
     operation,
+    overview,
     problems,
     reference,
+    requests,
     runs,
     schedules,
     secrets,
@@ -24,6 +29,7 @@ from zerocron.api import (
     sign_in,
     signing,
     single_sign_on,
+    system,
 )
 from zerocron.api.forwarded import Forwarded
 from zerocron.api.gate import SECURITY_HEADERS, Gate
@@ -76,7 +82,26 @@ def create_application(
         app.ping_path = PingPath(services.pings, SECURITY_HEADERS.items())
     app.include_router(operation.router)
     if not only_operation:
-        for module in (jobs, runs, monitors, channels, alerts, schedules, secrets, signing, keys, sign_in, me, setup):
+        for module in (
+            overview,
+            events,
+            explain,
+            requests,
+            system,
+            bulk,
+            jobs,
+            runs,
+            monitors,
+            channels,
+            alerts,
+            schedules,
+            secrets,
+            signing,
+            keys,
+            sign_in,
+            me,
+            setup,
+        ):
             app.include_router(module.router, dependencies=[Depends(only_what_is_known)])
         app.include_router(reference.router)
         app.include_router(single_sign_on.router)

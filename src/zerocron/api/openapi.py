@@ -38,6 +38,7 @@ at most 1,572,864 bytes, an address 8,192, and JSON at most 32 levels.
 """
 TAGS = [
     {"name": "jobs", "description": "What is called, and when."},
+    {"name": "overview", "description": "All jobs and monitors of a team at a glance."},
     {"name": "runs", "description": "What happened: one run for each slot or trigger, one execution for each attempt."},
     {
         "name": "monitors",
@@ -48,6 +49,7 @@ TAGS = [
     },
     {"name": "channels", "description": "The ways out to people, who are told when something fails and recovers."},
     {"name": "alerts", "description": "What people were told, through which channel, and what came of it."},
+    {"name": "requests", "description": "What a request would do, before it becomes a job."},
     {"name": "schedules", "description": "What a schedule would mean."},
     {"name": "secrets", "description": "Values that jobs send and nobody sees."},
     {"name": "signing", "description": "With what requests are signed, so that receivers can tell that they are ours."},

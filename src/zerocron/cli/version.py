@@ -54,6 +54,13 @@ def openapi() -> None:
         base_url="",
         limits=NO_LIMITS,
         entrance=nobody,
+        overview=nobody,
+        changes=nobody,
+        explaining=nobody,
+        trying=nobody,
+        loops=list,
+        ledger_kind="sqlite",
+        timetable_kind="memory",
         single_sign_on=nobody,
     )
     print_json(create_application(services).openapi())

@@ -9,6 +9,7 @@ REDIRECTS_MAX = 5
 
 ERROR_KINDS = {
     "address_refused": "The rules of this server do not allow 0cron to call the target's address or port.",
+    "called_off": "The job was paused, disabled or deleted just before this attempt; nothing was sent.",
     "connect_timeout": "The target did not accept the connection in time: it drops packets, or is too busy.",
     "connection_failed": "No connection to the target could be made, for a reason that has no kind of its own.",
     "connection_refused": "The target's machine refused the connection: nothing listens on that port.",
@@ -44,6 +45,13 @@ ERROR_KINDS = {
     "too_many_redirects": "The target redirected more often than the job allows.",
     "unreachable": "There is no way to the target's address: its network or machine cannot be reached.",
 }
+
+OWN_KINDS = {
+    "rule": "An answer came, and the job's success rule does not accept it. The message says which rule.",
+    "node_lost": "The process that ran it stopped before the result was recorded; the request may have been sent.",
+    "internal": "0cron itself failed while executing this attempt. That is a bug; the server's log has the details.",
+}
+"""What can be wrong with an attempt beside: no failure of the exchange itself."""
 
 # What else a kind tells. The target has no part in an own shortage: it was not called, so the attempt may be made again
 # without counting, and whoever starts work should pause. A permanent failure comes back however often one tries.

@@ -45,7 +45,14 @@ from zerocron.core.model import (
 from zerocron.core.schedule import Schedule
 from zerocron.storage.ledger import scheduled
 from zerocron.storage.ledger.dialect import batch, columns_of, fetch, lock_rows, pack, packed
-from zerocron.storage.ledger.scheduled import has_tag, newest_first, oldest_due, schedule_columns, schedule_values
+from zerocron.storage.ledger.scheduled import (
+    Place,
+    has_tag,
+    in_order,
+    oldest_due,
+    schedule_columns,
+    schedule_values,
+)
 from zerocron.storage.ledger.tables import job_versions, jobs, teams
 
 _DEFINITION: tuple[Column[Any], ...] = (
@@ -173,22 +180,30 @@ def page(
     status: str | None,
     tag: str | None,
     text: str | None,
-    before: tuple[Instant, str] | None,
+    before: Place | None,
     limit: int,
-) -> list[Job]:
-    """Jobs, newest first, from the one after `before` (created_at, id) on; without their longer bodies."""
+    state: ColumnElement[bool] | None = None,
+    sort: str = "-created_at",
+) -> list[tuple[Any, Job]]:
+    """(what it is sorted by, job) in that order, from the one after the place `before` on; without longer bodies.
+
+    `state` is a further condition, one of those that `glances` has.
+    """
     query = select(*_with_short_body(_ALL, LISTED_BODY_CHARACTERS_MAX)).where(
         jobs.c.team_id == team_id, jobs.c.status != JobStatus.DELETED
     )
     if status is not None:
         query = query.where(jobs.c.status == status)
+    if state is not None:
+        query = query.where(state)
     if tag is not None:
         query = query.where(has_tag(jobs.c.tags, tag))
     if text is not None:
         query = query.where(
             or_(jobs.c.name.icontains(text, autoescape=True), jobs.c.url.icontains(text, autoescape=True))
         )
-    return [_job(row) for row in fetch(connection, newest_first(query, jobs, before, limit), {})]
+    rows = fetch(connection, in_order(query, jobs, sort, before, limit), {})
+    return [(row[0], _job(row[1:])) for row in rows]
 
 
 def lock(connection: Connection, job_ids: Sequence[str], *, to_start: bool = False) -> dict[str, EngineJob]:
@@ -205,6 +220,13 @@ def lock(connection: Connection, job_ids: Sequence[str], *, to_start: bool = Fal
 def existing(connection: Connection, job_ids: Sequence[str]) -> set[str]:
     """Which of the ids are jobs, deleted ones too."""
     return scheduled.existing(connection, jobs, job_ids)
+
+
+def statuses(connection: Connection, job_ids: Iterable[str]) -> dict[str, str]:
+    """What these jobs are now: active, paused, and so on."""
+    rows = batch(connection.dialect.name, columns_of([jobs.c.id]))
+    query = select(jobs.c.id, jobs.c.status).where(jobs.c.id == rows.c.id)
+    return {row[0]: row[1] for row in connection.execute(query, pack([[job_id] for job_id in job_ids]))}
 
 
 def wait_for(connection: Connection, job_id: str) -> None:

@@ -188,6 +188,9 @@ RUN_IS_OPEN = text("runs.status IN ('queued', 'running', 'retrying')")
 """Put this into a query to use the index on open runs: SQLite recognises a partial index by its literal condition."""
 Index("ix_runs_job_id_open", runs.c.job_id, **_where("status IN ('queued', 'running', 'retrying')"))
 Index("ix_runs_retry_at", runs.c.retry_at, **_where("retry_at IS NOT NULL"))
+RUN_IS_LOST = text("runs.status = 'lost'")
+"""As RUN_IS_OPEN, for the index on lost runs: they are few, and no counter of a job tells them from failed ones."""
+Index("ix_runs_team_id_lost", runs.c.team_id, runs.c.finished_at, **_where("status = 'lost'"))
 
 executions = Table(
     "executions",
@@ -230,6 +233,7 @@ sessions = Table(
 )
 # Those that live, and those whose runs are still to be taken over: a handful among all that ever were.
 Index("ix_sessions_expires_at", sessions.c.expires_at, **_where("settled_at IS NULL"))
+Index("ix_sessions_started_at", sessions.c.started_at)
 
 api_keys = Table(
     "api_keys",
@@ -316,5 +320,6 @@ facts = Table(
 )
 
 from zerocron.storage.ledger import alert_tables as _alert_tables  # noqa: E402, F401 - they belong to the metadata
+from zerocron.storage.ledger import hour_tables as _hour_tables  # noqa: E402, F401
 from zerocron.storage.ledger import monitor_tables as _monitor_tables  # noqa: E402, F401
 from zerocron.storage.ledger import people_tables as _people_tables  # noqa: E402, F401

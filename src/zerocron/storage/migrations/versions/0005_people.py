@@ -156,3 +156,28 @@ def upgrade() -> None:
         sa.Column("skipped", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("team_id", "minute", name=op.f("pk_team_minutes")),
     )
+    _count_by_the_hour()
+
+
+def _count_by_the_hour() -> None:
+    op.create_table(
+        "team_hours",
+        sa.Column("team_id", _ID, nullable=False),
+        sa.Column("hour", sa.BigInteger(), nullable=False),
+        sa.Column("succeeded", sa.BigInteger(), nullable=False),
+        sa.Column("failed", sa.BigInteger(), nullable=False),
+        sa.Column("skipped", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("team_id", "hour", name=op.f("pk_team_hours")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "lateness_hours",
+        sa.Column("team_id", _ID, nullable=False),
+        sa.Column("hour", sa.BigInteger(), nullable=False),
+        sa.Column("size", sa.Integer(), nullable=False),
+        sa.Column("requests", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("team_id", "hour", "size", name=op.f("pk_lateness_hours")),
+        sqlite_with_rowid=False,
+    )
+    _open_rows("ix_runs_team_id_lost", "runs", ["team_id", "finished_at"], "status = 'lost'")
+    op.create_index("ix_sessions_started_at", "sessions", ["started_at"], unique=False)
