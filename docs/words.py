@@ -1,7 +1,6 @@
 """Renews the catalogs of the pages: `python -m docs.words`; with `--check` it says what lacks words.
 
-Owns which text belongs to which file: that of a view or template to the area of its name, all others to `shared`. The
-sentences that the API says are asked for by what it says, so that they are listed here.
+Owns which text belongs to which file: that of a view or template to the area of its name, all others to `shared`.
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_file
 from babel.messages.pofile import read_po, write_po
 
+from zerocron.core.exchange import ERROR_KINDS, OWN_KINDS
 from zerocron.core.model import REASON_TEXTS
 
 DASHBOARD = Path(__file__).parents[1] / "src" / "zerocron" / "dashboard"
 KEYWORDS = {"_": None, "gettext": None, "ngettext": (1, 2), "N_": None}
-_CHANGING = ('"POT-Creation', '"PO-Revision', '"Last-Translator', '"Generated-By', '"Project-Id', '"Report-Msgid')
-"""Headers that say when and by whom; spelt out, or they would take lines of texts that begin like one."""
 OPTIONS = {
     "extensions": "jinja2.ext.i18n,jinja2.ext.do",
     "trim_blocks": "true",
@@ -39,9 +37,15 @@ def templates() -> dict[str, Catalog]:
         catalog = found.setdefault(area, Catalog(charset="utf-8"))
         for message in _messages(path):
             catalog.add(message)
-    for sentence in REASON_TEXTS.values():
-        found["job"].add(sentence)
+    for text in _of_core():
+        found["runs"].add(text)
     return found
+
+
+def _of_core() -> Iterator[str]:
+    """The sentences that the API tells in English and that the pages of runs say in their reader's language."""
+    yield from REASON_TEXTS.values()
+    yield from (ERROR_KINDS | OWN_KINDS).values()
 
 
 def _messages(path: Path) -> Iterator[str | tuple[str, ...]]:
@@ -72,7 +76,9 @@ def _written(catalog: Catalog) -> bytes:
     out = io.BytesIO()
     write_po(out, catalog, width=100, omit_header=False, no_location=True)
     lines = out.getvalue().decode().splitlines()
-    kept = [line for line in lines if not line.startswith(_CHANGING)]
+    kept = [
+        line for line in lines if not line.startswith(('"POT-', '"PO-', '"Last-', '"Generated', '"Project', '"Report'))
+    ]
     return ("\n".join(kept).strip() + "\n").encode()
 
 

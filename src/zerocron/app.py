@@ -44,7 +44,9 @@ from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets, check_master_keys
 from zerocron.actions.sign_ins import SignIns
 from zerocron.actions.signing import Signing
+from zerocron.actions.team_limits import TeamLimits
 from zerocron.api.application import create_application
+from zerocron.api.forwarded import Forwarded
 from zerocron.api.services import Services
 from zerocron.channels.contract import Kind, Ways
 from zerocron.channels.registry import KINDS
@@ -60,6 +62,7 @@ from zerocron.demo import SAMPLES, DemoTarget, make_monitor, make_samples
 from zerocron.engine.run import Bounds, Engine, Loop
 from zerocron.engine.sessions import RENEW_SECONDS, OnTime, Session
 from zerocron.engine.starting import StopPoint
+from zerocron.engine.team_history import TeamHistory
 from zerocron.engine.trying import Trying
 from zerocron.engine.zonedata import ZoneData
 from zerocron.metrics import Metrics
@@ -129,6 +132,7 @@ async def run_node(
     """A node that works until the block is left. Raises Conflict when another process has its data."""
     _tune_interpreter(settings)
     _allow_open_files(settings)
+    _warn_of_proxies(settings)
     async with contextlib.AsyncExitStack() as stack:
         ground = await _lay_ground(settings, clock, stack)
         ledger, clock, metrics = ground.ledger, ground.clock, ground.metrics
@@ -142,6 +146,7 @@ async def run_node(
             timetable=ground.timetable,
             clock=clock,
             allow_insecure_tls=settings.allow_insecure_tls,
+            limits=settings.limits,
         )
         keys = Keys(ledger=ledger, clock=clock)
         secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
@@ -176,6 +181,7 @@ async def run_node(
                 channels=channels,
                 pings=pings,
                 base_url=outlets.base_url,
+                limits=settings.limits,
                 entrance=entrance,
                 overview=Overview(ledger=ledger, clock=clock),
                 changes=changes,
@@ -183,13 +189,14 @@ async def run_node(
                 trying=_make_trying(settings, ground, outbound, stack),
             ),
             only_operation=settings.role == "engine",
+            forwarded=Forwarded(settings.proxies, settings.trusted_header) if settings.proxies else None,
         )
         if settings.role != "engine":
             site.install(application, now_ms=clock.now, version=__version__)
             if settings.development:
                 application.router.routes.extend(gallery.routes())
         await _start_work(engine, settings, ground, force, stack)
-        beside += _start_upkeep(engine, keys, entrance.sign_ins, ground, stack)
+        beside += _start_upkeep(settings, engine, keys, entrance.sign_ins, ground, stack)
         yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, clock, changes)
 
 
@@ -224,7 +231,12 @@ async def _start_work(
 
 
 def _start_upkeep(
-    engine: Engine | None, keys: Keys, sign_ins: SignIns, ground: Ground, stack: contextlib.AsyncExitStack
+    settings: Settings,
+    engine: Engine | None,
+    keys: Keys,
+    sign_ins: SignIns,
+    ground: Ground,
+    stack: contextlib.AsyncExitStack,
 ) -> list[Loop]:
     """What goes on beside the work: it may be late, and its failures stop nothing."""
     loops: list[Loop] = []
@@ -243,6 +255,8 @@ def _start_upkeep(
         )
         keep("secret-use", engine.unsealer.save_use, None)
         keep("zone-data", zone_data.tick, None)
+        history = TeamHistory(ledger=ground.ledger, clock=ground.clock, bytes_max=settings.limits.history_bytes_max)
+        keep("team-history", history.tick, None)
         keep("tally", engine.tally.tick, engine.tally.save)
     return loops
 
@@ -355,6 +369,7 @@ def _make_engine(
             retry_percent_max=settings.retry_percent_max,
             history_days=settings.history_days,
             history_runs_per_job=settings.history_runs_per_job,
+            runs_per_minute_max=settings.limits.runs_per_minute_max,
         ),
         stop_point=stop_point,
     )
@@ -457,6 +472,16 @@ def _allow_open_files(settings: Settings) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     if allowed < wanted:
         log.warning("few_open_files_allowed", allowed=allowed, wanted=wanted, hint="Raise the limit of open files.")
+
+
+def _warn_of_proxies(settings: Settings) -> None:
+    """This server speaks no TLS itself: where people reach it by https, something stands before it."""
+    if settings.base_url.startswith("https:") and not settings.proxies and settings.role != "engine":
+        log.warning(
+            "no_trusted_proxies",
+            hint="The base URL is https, so there is a proxy, which ZEROCRON_TRUSTED_PROXIES does not name. Until then "
+            "all clients count as one, and cookies cannot be marked as Secure.",
+        )
 
 
 def _tune_interpreter(settings: Settings) -> None:
@@ -614,14 +639,9 @@ async def _setup_path(node: Node) -> str | None:
         return None
 
 
-async def one_time_url(settings: Settings, *, reset_email: str | None = None) -> str:
-    """A link that makes the first owner, or lets the person of that address set a new password. It is made beside a
-    server that runs. Raises Conflict when there is an owner, NotFound, Invalid, Unavailable."""
-
-    def make(connection: Connection) -> str:
-        now = database_time(connection) or SystemClock().now()
-        return new_setup_link(connection, now) if reset_email is None else new_reset_link(connection, reset_email, now)
-
+@contextlib.asynccontextmanager
+async def _ledger_of_command(settings: Settings) -> AsyncIterator[Ledger]:
+    """The ledger for a small act of a command, also beside a server that runs. Raises Invalid, Unavailable."""
     ledger: Ledger
     if settings.database_url:
         ledger = await PostgresLedger.open(settings.database_url, upgrade, connections_max=3)
@@ -631,11 +651,37 @@ async def one_time_url(settings: Settings, *, reset_email: str | None = None) ->
         except Conflict:
             ledger = SqliteLedger.beside(settings.database_path)
     try:
-        path = await ledger.write(make)
+        yield ledger
     finally:
         await ledger.close()
+
+
+async def one_time_url(settings: Settings, *, reset_email: str | None = None, remove_totp: bool = False) -> str:
+    """A link that makes the first owner, or lets the person of that address set a new password (`remove_totp`: and
+    takes off the second factor that they have lost). A server may run. Raises Conflict when there is an owner,
+    NotFound, Invalid, Unavailable."""
+
+    def make(connection: Connection) -> str:
+        now = database_time(connection) or SystemClock().now()
+        if reset_email is None:
+            return new_setup_link(connection, now)
+        return new_reset_link(connection, reset_email, now, remove_totp=remove_totp)
+
+    async with _ledger_of_command(settings) as ledger:
+        path = await ledger.write(make)
     running_at = await asyncio.to_thread(_read_if_there, settings.local_url_path)
     return (settings.base_url or running_at or f"http://{settings.host}:{settings.port}").rstrip("/") + path
+
+
+@contextlib.asynccontextmanager
+async def team_limits(settings: Settings) -> AsyncIterator[TeamLimits]:
+    """For `0cron teams limits`: the verbs on the ledger, also beside a server. Raises Invalid, Unavailable."""
+    async with _ledger_of_command(settings) as ledger:
+        clock: Clock = SystemClock()
+        if settings.database_url:
+            clock = LedgerClock()
+            await _keep_time(ledger, clock.observe)
+        yield TeamLimits(ledger=ledger, clock=clock, defaults=settings.limits)
 
 
 async def migrate(settings: Settings) -> None:

@@ -22,6 +22,7 @@ from zerocron.storage.ledger import (
     hours,
     jobs,
     keys,
+    limits,
     runs,
     secrets,
     sessions,
@@ -82,6 +83,14 @@ STATEMENTS: dict[str, Hot] = {
     ),
     "executions.count_of_kinds": lambda connection: executions.count_of_kinds(connection, [(RUN.id, NOON)], ["dns"]),
     "executions.delete_of_runs": lambda connection: executions.delete_of_runs(connection, [(RUN.id, NOON)]),
+    "executions.bytes_of_job": lambda connection: executions.bytes_of_job(
+        connection, JOB.id, after=0, limit=2_000, span_ms=60_000
+    ),
+    "jobs.ids_of_team": lambda connection: jobs.ids_of_team(connection, DEFAULT_TEAM_ID, (NOON, JOB.id), 500),
+    "limits.of_team": lambda connection: limits.of_team(connection, DEFAULT_TEAM_ID),
+    "limits.save_minutes": lambda connection: limits.save_minutes(
+        connection, {(DEFAULT_TEAM_ID, NOON): limits.Minute()}
+    ),
     "sessions.renew": lambda connection: sessions.renew(connection, "x", now=NOON, expires_at=NOON),
     "signing.valid": lambda connection: signing.valid(connection, DEFAULT_TEAM_ID, NOON),
     "keys.find": lambda connection: keys.find(connection, "x"),
@@ -123,6 +132,7 @@ STATEMENTS: dict[str, Hot] = {
     "hours.lateness_of": lambda connection: hours.lateness_of(connection, DEFAULT_TEAM_ID, NOON),
     "telling.is_to_look": lambda connection: telling.is_to_look(connection, NOON),
 }
+TABLES = r"jobs|teams|team_minutes|runs|executions|job_versions|sessions|alerts|channels|monitors|\w+_keys"
 SMALL_INDEX: dict[str, Hot] = {
     "glances.job_version": lambda connection: glances.job_version(connection, an_id()),
     "glances.running_jobs": lambda connection: glances.running_jobs(connection, DEFAULT_TEAM_ID),
@@ -187,7 +197,10 @@ async def test_a_hot_statement_goes_through_an_index(sqlite: SqliteLedger, name:
     scans = [
         plan
         for plan in plans
-        if re.match(r"SCAN (jobs|runs|executions|job_versions|sessions|alerts|channels|monitors|\w+_keys)\b", plan)
+        if re.match(
+            r"SCAN (jobs|teams|team_minutes|runs|executions|job_versions|sessions|alerts|channels|monitors|\w+_keys)\b",
+            plan,
+        )
     ]
     assert not scans, plans
     assert "insert" in name or any(plan.startswith("SEARCH") for plan in plans), plans

@@ -67,9 +67,9 @@ def new_setup_link(connection: Connection, now: Instant) -> str:
     return path_of(LinkKind.SETUP, token)
 
 
-def new_reset_link(connection: Connection, email: str, now: Instant) -> str:
-    """The path of a link by which the person of that address sets a new password; earlier ones work no more. Raises
-    NotFound, Invalid."""
+def new_reset_link(connection: Connection, email: str, now: Instant, *, remove_totp: bool = False) -> str:
+    """The path of a link by which the person of that address sets a new password; earlier ones work no more.
+    `remove_totp`: for who has lost their second factor and its recovery codes. Raises NotFound, Invalid."""
     person = people_rows.find(connection, check_email(email))
     if person is None or person.status != PersonStatus.ACTIVE:
         raise NotFound("Nobody with this address may sign in to this server.")
@@ -77,6 +77,9 @@ def new_reset_link(connection: Connection, email: str, now: Instant) -> str:
     _, token = new_link(connection, LinkKind.RESET, now, person_id=person.id)
     subject = Subject("person", person.id, person.email)
     audit.record(connection, team_id=None, at=now, by=SERVER, action="password.reset-link", subject=subject)
+    if remove_totp and person.has_totp:
+        people_rows.remove_totp(connection, person.id, now)
+        audit.record(connection, team_id=None, at=now, by=SERVER, action="totp.remove", subject=subject)
     return path_of(LinkKind.RESET, token)
 
 

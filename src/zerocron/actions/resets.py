@@ -22,7 +22,7 @@ from zerocron.channels.sending import Outlets
 from zerocron.clock import Clock
 from zerocron.core.access import Actor
 from zerocron.core.errors import NotFound, TooMany, Unauthorized, ZerocronError
-from zerocron.core.limits import network_of, take_each
+from zerocron.core.limits import give_each_back, network_of, take_each
 from zerocron.core.passwords import check_password
 from zerocron.core.people import PersonStatus, known_email
 from zerocron.storage.ledger import audit
@@ -126,12 +126,13 @@ class Resets:
         if person is None or person.status != PersonStatus.ACTIVE:
             raise NotFound(USED_UP)
         check_password(new_password, field="new_password", about=(person.email, person.name))
-        if person.has_totp:
-            if not code:
-                raise Unauthorized("A code of your second factor is needed, too.", CODE_NEEDED)
-            take_each([(self._limits.code, (person.id, network_of(visitor.address)))], self._clock.monotonic())
+        if person.has_totp and not code:
+            raise Unauthorized("A code of your second factor is needed, too.", CODE_NEEDED)
+        claims = [(self._limits.code, (person.id, network_of(visitor.address)))] if person.has_totp else []
+        take_each(claims, self._clock.monotonic())
         password_hash = await self._hashing.hash(new_password)
         await self._ledger.write(lambda connection: self._set(connection, link, password_hash, code, visitor))
+        give_each_back(claims, self._clock.monotonic())
         self._sign_ins.forget(person_id)
 
     def _set(self, connection: Connection, link: Link, password_hash: str, code: str | None, visitor: Visitor) -> None:

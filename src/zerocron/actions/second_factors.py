@@ -103,9 +103,7 @@ class SecondFactors:
             person = held(connection, person_id)
             if not person.has_totp:
                 raise NotFound(NONE_YET)
-            nothing = {"totp_sealed": None, "totp_data_key_id": None, "totp_confirmed_at": None, "totp_step": None}
-            people_rows.change(connection, person_id, now, **nothing)
-            _keep(connection, person_id, [])
+            people_rows.remove_totp(connection, person_id, now)
             sign_in_rows.end_all(connection, person_id, now, but=own_id)
             _record(connection, person, "totp.remove", bearer, now)
 

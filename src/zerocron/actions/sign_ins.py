@@ -196,7 +196,9 @@ class SignIns:
             give_each_back(claims, self._clock.monotonic())
             raise Unauthorized("A code of your second factor is needed, too.", CODE_NEEDED)
         if person.has_totp:
-            self._take_code_try(person, network, is_familiar=network in familiar)
+            code_claims = [(self._limits.code, (person.id, network if network in familiar else ""))]
+            take_each(code_claims, self._clock.monotonic())
+            claims = [*claims, *code_claims]
         rehashed = None
         if person.password_hash is not None and self._hashing.is_outdated(person.password_hash):
             rehashed = await self._hashing.hash(password)
@@ -212,9 +214,6 @@ class SignIns:
         if is_familiar:
             return [(self._limits.familiar, (email, network))]
         return [(self._limits.address, network), (self._limits.account, email)]
-
-    def _take_code_try(self, person: Person, network: str, *, is_familiar: bool) -> None:
-        take_each([(self._limits.code, (person.id, network if is_familiar else ""))], self._clock.monotonic())
 
     def _opening(
         self, person: Person, code: str | None, rehashed: str | None, visitor: Visitor, first: First

@@ -63,7 +63,12 @@ JobSortIn = Literal["created_at", "-created_at", "name", "-name", "next_run_at",
 _CHANGED_MEANWHILE = "Somebody else changed the job at the same moment."
 
 
-@router.post("", status_code=201, response_model=JobOut, responses={409: {"description": KEY_REUSED}})
+@router.post(
+    "",
+    status_code=201,
+    response_model=JobOut,
+    responses={409: {"description": f"The team has as many jobs as it may, or: {KEY_REUSED}"}},
+)
 async def create_job(given: JobIn, who: Who, services: Use, response: Response, key: OnceKey = None) -> JobOut:
     """Create a job. It starts to run at its next slot."""
     job, is_new = await services.jobs.create(who.team_id, _spec(given), key)
@@ -162,7 +167,10 @@ async def resume_job(job_id: JobId, who: Who, services: Use) -> JobOut:
     "/{job_id}/trigger",
     status_code=202,
     response_model=RunOut,
-    responses={409: {"description": f"The job is paused or disabled. {KEY_REUSED}"}},
+    responses={
+        409: {"description": f"The job is paused or disabled. {KEY_REUSED}"},
+        429: {"description": "The team has started as many runs in this minute as it may."},
+    },
 )
 async def trigger_job(job_id: JobId, who: Who, services: Use, response: Response, key: OnceKey = None) -> RunOut:
     """Run a job now, outside of its schedule, which does not move. The overlap policy applies.

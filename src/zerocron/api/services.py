@@ -22,6 +22,7 @@ from zerocron.actions.sign_ins import Visitor
 from zerocron.actions.signing import Signing
 from zerocron.clock import Clock
 from zerocron.core.access import Bearer
+from zerocron.core.team_limits import Limits
 from zerocron.engine.trying import Trying
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger.database import Ledger
@@ -40,7 +41,8 @@ IS_HEAD = "zerocron.is_head"
 @dataclass(frozen=True, slots=True)
 class Services:
     """One of each. `stalled` names the engine's loops that do not go round, `loops` all and whether they do;
-    `base_url` is where people reach this server, empty where it is not known."""
+    `base_url` is where people reach this server, empty where it is not known; `limits` are of teams that have none of
+    their own."""
 
     ledger: Ledger
     timetable: Timetable
@@ -57,6 +59,7 @@ class Services:
     channels: Channels
     pings: Pings
     base_url: str
+    limits: Limits
     entrance: Entrance
     overview: Overview
     changes: Changes

@@ -15,6 +15,7 @@ import typer
 from zerocron.cli import options as o
 from zerocron.cli.serve import explained
 from zerocron.cli.show import note, print_json
+from zerocron.core.errors import Invalid
 from zerocron.settings import load
 
 
@@ -23,6 +24,10 @@ def setup_link(
         str | None,
         typer.Option("--reset", metavar="EMAIL", help="For a new password of the person with this address."),
     ] = None,
+    remove_second_factor: Annotated[
+        bool,
+        typer.Option("--remove-second-factor", help="With --reset: take off the second factor, which was lost."),
+    ] = False,
     as_json: o.AsJson = False,
     data_dir: o.DataDir = None,
 ) -> None:
@@ -30,13 +35,15 @@ def setup_link(
 
     It works once and for an hour. Run it where the server's data directory is, or with ZEROCRON_DATABASE_URL.
     """
+    if remove_second_factor and reset is None:
+        raise Invalid("--remove-second-factor needs --reset EMAIL.")
     settings = load({"data_dir": data_dir})
 
     from zerocron import app
 
     with explained(settings):
         placed = dataclasses.replace(settings, data_dir=settings.data_dir.absolute())
-        url = asyncio.run(app.one_time_url(placed, reset_email=reset))
+        url = asyncio.run(app.one_time_url(placed, reset_email=reset, remove_totp=remove_second_factor))
     if as_json:
         print_json({"url": url})
         return

@@ -46,12 +46,6 @@ class Problem(Exception):
         super().__init__(f"{self.status} {self.detail}")
 
 
-def fault(field: str, message: str) -> Problem:
-    """What a page itself finds wrong with a field, told as the API would."""
-    told = {"title": "Unprocessable Content", "detail": message, "errors": [{"field": field, "message": message}]}
-    return Problem(Answer(422, told))
-
-
 @dataclass(slots=True)
 class Api:
     """The API, as one visitor may use it.

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from zerocron.core.exchange import ERROR_KINDS
 from zerocron.dashboard.curl import curl_command
 
 CHARACTERS_SHOWN_MAX = 65_536
@@ -62,25 +61,19 @@ class Shown:
     request: Body | None
     response: Body | None
     curl: str
-    meaning: str
-    """What the kind of its error means, where the message does not say it already."""
 
     @classmethod
     def of(cls, execution: Json, *, is_raw: bool = False) -> Shown:
         """`is_raw`: bodies as they came, JSON too."""
         phases = phases_of(execution["timings_ms"])
-        sent, answer, error = execution["request"], execution["response"], execution["error"]
-        meaning = ERROR_KINDS.get(error["kind"], "") if error else ""
+        sent, answer = execution["request"], execution["response"]
         return cls(
             execution=execution,
             phases=phases,
-            total_ms=max(execution["duration_ms"], *(each.start_ms + each.length_ms for each in phases), 0.001)
-            if phases
-            else max(execution["duration_ms"], 0.001),
+            total_ms=max(execution["duration_ms"], 0.001, *(each.start_ms + each.length_ms for each in phases)),
             request=_body(sent, None, is_raw=is_raw) if sent else None,
             response=_body(answer, answer["body_bytes"], is_raw=is_raw) if answer else None,
             curl=curl_command(sent) if sent else "",
-            meaning=meaning if error and meaning != error["message"] else "",
         )
 
     @property

@@ -413,7 +413,9 @@ def _typed(form: Form, name: str, kind: Kind) -> str:
 
 def _as_typed(text: str, kind: Kind) -> str:
     """A text as it comes back from a field that shows it."""
-    return text.replace("\r\n", "\n").replace("\r", "\n") if kind.is_raw else text.strip()
+    if kind.is_raw:
+        return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\r", "").replace("\n", "").strip()
 
 
 def _rows_of(form: Form, name: str) -> list[Row]:

@@ -99,6 +99,8 @@ class Site:
             extensions=["jinja2.ext.i18n", "jinja2.ext.do"],
         )
         environment.install_gettext_translations(words_of(language), newstyle=True)  # type: ignore[attr-defined]
+        # For a sentence of the API. `_()` takes what it is given for HTML, which only a text of a template is.
+        environment.filters["said"] = words_of(language).gettext
         return environment
 
     async def _static(self, request: Request) -> Response:

@@ -104,14 +104,10 @@ class Telling:
         """A ratio; 100 % only when nothing is missing."""
         if ratio is None:
             return "—"
-        shown = min(ratio, 0.9999) if ratio < 1 else 1.0
-        return format_percent(
-            shown,
-            format=Locale.parse(self.language).percent_formats[None].pattern.replace("0%", "0.##%")
-            if shown < 1
-            else None,
-            locale=self.language,
-        )
+        if ratio >= 1:
+            return format_percent(1.0, locale=self.language)
+        pattern = Locale.parse(self.language).percent_formats[None].pattern.replace("#,##0", "#,##0.##")
+        return format_percent(min(ratio, 0.9999), format=pattern, locale=self.language)
 
     def size(self, count: int | None) -> str:
         """Bytes, in units of 1,000."""

@@ -135,6 +135,8 @@ class Bounds:
     retry_percent_max: int = 20
     history_days: int = 90
     history_runs_per_job: int = 100_000
+    runs_per_minute_max: int | None = None
+    """Of a team that has no limit of its own; None: as many as come due."""
 
 
 class Engine:
@@ -218,6 +220,7 @@ class Engine:
             metrics=metrics,
             stop_point=stop_point,
             early_ms=bounds.early_ms,
+            runs_per_minute_max=bounds.runs_per_minute_max,
             index_is_sound=lambda: self.sweep.index_is_sound,
         )
         self.retention = Retention(

@@ -9,6 +9,7 @@ from typing import Any
 import segno
 
 from zerocron.dashboard.specimens.kinds import SESSION, Specimen, page_of, session
+from zerocron.dashboard.specimens.overview import HOSTILE
 
 _FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:136.0) Gecko/20100101 Firefox/136.0"
 _SAFARI = (
@@ -145,4 +146,18 @@ SPECIMENS: tuple[Specimen, ...] = (
     Specimen("second-factor-off", "No second factor?", "/account/second-factor/off", {"GET /v1/session": ELEVATED}),
     Specimen("new-codes", "New recovery codes?", "/account/recovery-codes", {"GET /v1/session": ELEVATED}),
     Specimen("new-team", "A new team", "/account/teams/new"),
+    Specimen(
+        "account-hostile",
+        "Your account: texts that would act",
+        "/account",
+        {
+            "GET /v1/session": session(
+                person={**SESSION["person"], "name": HOSTILE, "email": HOSTILE},
+                teams=[{**SESSION["teams"][0], "name": HOSTILE}],
+            ),
+            "GET /v1/me/sign-ins": page_of(
+                [{**SIGN_INS["items"][1], "address": HOSTILE, "user_agent": HOSTILE, "method": HOSTILE}]
+            ),
+        },
+    ),
 )

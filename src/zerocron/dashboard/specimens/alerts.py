@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zerocron.dashboard.specimens.channels import ALERTS, ALL
+from zerocron.dashboard.specimens.channels import ALERTS, ALL, ODD_ALERTS
 from zerocron.dashboard.specimens.kinds import Specimen, page_of
 
 _CHANNELS = {"GET /v1/channels": ALL}
@@ -15,6 +15,7 @@ SPECIMENS: tuple[Specimen, ...] = (
         "/alerts?subject=01a2f3b0-0000-7000-8000-000000000003",
         {"GET /v1/alerts": ALERTS, **_CHANNELS},
     ),
+    Specimen("alerts-hostile", "Alerts with odd texts", "/alerts", {"GET /v1/alerts": ODD_ALERTS, **_CHANNELS}),
     Specimen("alerts-empty", "No alert yet", "/alerts", {"GET /v1/alerts": page_of([]), **_CHANNELS}),
     Specimen("alerts-none", "No alert like that", "/alerts?status=dead", {"GET /v1/alerts": page_of([]), **_CHANNELS}),
 )

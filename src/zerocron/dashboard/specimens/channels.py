@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from zerocron.dashboard.specimens.kinds import Specimen, page_of
-from zerocron.dashboard.specimens.monitors import CHANNELS, VIEWER
+from zerocron.dashboard.specimens.monitors import CHANNELS, HOSTILE, VIEWER
 
 SLACK, EMAIL = CHANNELS["items"]
 PAGER: dict[str, Any] = {
@@ -37,7 +37,7 @@ def field(name: str, text: str, *, required: bool = True, secret: bool = False, 
 
 
 _POST = "Where messages are posted to."
-KINDS = {
+KINDS: dict[str, Any] = {
     "items": [
         {
             "kind": "discord",
@@ -148,6 +148,22 @@ def _test(of: dict[str, Any], answer: Any) -> dict[str, Any]:
     return {**_page(of), f"POST /v1/channels/{of['id']}/test": answer}
 
 
+_ODD = {**PAGER, "name": HOSTILE, "destination": HOSTILE, "status_reason": HOSTILE}
+ODD_ALERTS = page_of(
+    [
+        alert(number, event, status, **dict.fromkeys(("subject_name", "reason", "detail", "last_error"), HOSTILE))
+        | {"channel_name": HOSTILE}
+        for number, (event, status) in enumerate(
+            [("job.failed", "dead"), ("monitor.down", "pending"), ("server.outage", "sent"), ("some.thing", "sent")]
+        )
+    ]
+)
+_ODD_PAGE = {
+    **_page(_ODD),
+    "GET /v1/channels": page_of([_ODD]),
+    "GET /v1/alerts": ODD_ALERTS,
+    f"POST /v1/channels/{_ODD['id']}/test": {"accepted": False, "detail": None, "reason": HOSTILE},
+}
 _BUSY = {"title": "Conflict", "status": 409, "detail": "It was tested a moment ago. Wait 10 seconds."}
 _NAMED = {
     "title": "Conflict",
@@ -227,6 +243,8 @@ SPECIMENS: tuple[Specimen, ...] = (
             ("config.chat_id", "the phone"),
         ),
     ),
+    Specimen("channels-hostile", "Channels with odd texts", "/channels", _ODD_PAGE),
+    Specimen("channel-hostile", "A channel with odd texts", f"/channels/{_ODD['id']}/test", _ODD_PAGE, form=()),
     Specimen("channel-form-edit", "A channel, changed", f"/channels/{SLACK['id']}/edit", _page(SLACK)),
     Specimen("channel-delete", "The end of a channel", f"/channels/{SLACK['id']}/delete", _page(SLACK)),
     Specimen(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from zerocron.dashboard.job_draft import DEFAULTS, Draft
@@ -53,25 +54,30 @@ PREVIEW: dict[str, Any] = {
     "schedule_cron": "0 9 * * 1-5",
     "timezone": "Europe/Paris",
     "language": "en",
-    "description": "Every weekday at 09:00",
+    "description": "every weekday at 09:00 (Europe/Paris)",
     "next": [f"2027-03-{day}T08:00:00Z" for day in ("11", "12", "15", "16", "17")],
     "warnings": [],
     "clock_changes": [],
 }
-TOKYO: dict[str, Any] = {
+GAP = "The clocks go forward from 02:00 to 03:00: 02:30 does not exist; it runs at 03:00 instead."
+WARNED: dict[str, Any] = {
     **PREVIEW,
-    "schedule_cron": "30 2 13 * 5",
+    "schedule_cron": "30 2 13 * 0",
     "timezone": "America/New_York",
-    "description": "At 02:30 on the 13th of each month, and every Friday",
-    "next": [f"2027-03-{day}T06:30:00Z" for day in ("13", "19", "26")]
-    + [f"2027-04-{day}T06:30:00Z" for day in ("02", "09")],
-    "warnings": ["Day of month and day of week are both given: it runs on every 13th and on every Friday."],
+    "description": "on day 13 of the month or every Sunday at 02:30 (30 2 13 * 0, America/New_York)",
+    "next": [
+        "2027-03-13T07:30:00Z",
+        "2027-03-14T07:00:00Z",
+        "2027-03-21T06:30:00Z",
+        "2027-03-28T06:30:00Z",
+        "2027-04-04T06:30:00Z",
+    ],
+    "warnings": [
+        "Day of month and day of week are both restricted: it fires when EITHER matches (Debian cron's rule)."
+    ],
     "clock_changes": [
-        {
-            "at": "2028-03-12T07:00:00Z",
-            "kind": "gap",
-            "effect": "On 12 March 2028 there is no 02:30: it runs at 03:00, right after the gap.",
-        }
+        {"at": "2027-03-14T07:00:00Z", "kind": "gap", "effect": GAP},
+        {"at": "2028-03-12T07:00:00Z", "kind": "gap", "effect": GAP},
     ],
 }
 JOB: dict[str, Any] = {
@@ -82,7 +88,7 @@ JOB: dict[str, Any] = {
     "schedule": "every weekday at 9am",
     "schedule_kind": "cron",
     "schedule_cron": "0 9 * * 1-5",
-    "description": "Every weekday at 09:00",
+    "description": "every weekday at 09:00 (Europe/Paris)",
     "timezone": "Europe/Paris",
     "language": "en",
     "status": "active",
@@ -152,14 +158,15 @@ TRIED: dict[str, Any] = {
 }
 
 
-def _typed(job: Any, *more: tuple[str, str], **texts: str) -> list[tuple[str, str]]:
+def typed(job: Mapping[str, Any], *more: tuple[str, str], **texts: str) -> list[tuple[str, str]]:
     """The form of a job as a browser sends it, with other texts in some fields."""
     draft = Draft.of_job(job)
-    pairs = [(name, text) for name, text in (draft.texts | texts).items() if text or name not in ("sign", "verify_tls")]
+    fields = {**draft.texts, "notify.told": draft.told, "seen": draft.seen} | texts
+    pairs = [(name, text) for name, text in fields.items() if text or name not in ("sign", "verify_tls")]
     for group, rows in draft.rows.items():
         pairs += [pair for name, value in rows for pair in ((f"{group}.name", name), (f"{group}.value", value))]
-    pairs += [("notify.told", draft.told), *(("notify.channels", each) for each in draft.channels)]
-    return [*pairs, *(("notify.on", event) for event in draft.events), ("seen", draft.seen), *more]
+    pairs += [("notify.channels", each) for each in draft.channels]
+    return [*pairs, *(("notify.on", event) for event in draft.events), *more]
 
 
 _OFFERED = {"GET /v1/channels": CHANNELS, "GET /v1/secrets": SECRETS}
@@ -169,9 +176,9 @@ _NOT_READ = (
     {
         "title": "Unprocessable Content",
         "status": 422,
-        "detail": "This does not say when: 'every weekday at nineish'. Write the time as 9am or 09:00.",
-        "errors": [{"field": "schedule", "message": "Write the time as 9am or 09:00."}],
-        "suggestions": ["every weekday at 9am", "every weekday at 19:00"],
+        "detail": "I do not understand “nineish” here.",
+        "errors": [{"field": "schedule", "message": "I do not understand “nineish” here."}],
+        "suggestions": ["every weekday at 00:00"],
     },
 )
 _REFUSED = (
@@ -201,7 +208,7 @@ SPECIMENS: tuple[Specimen, ...] = (
         "A new job whose schedule is read",
         "/jobs/new",
         _SHOWN,
-        _typed(
+        typed(
             {**DEFAULTS, "name": "Order flour", "url": "https://mill.example.com/orders"},
             ("do", "preview"),
             schedule="every weekday at 9am",
@@ -213,22 +220,22 @@ SPECIMENS: tuple[Specimen, ...] = (
         "job-new-warned",
         "A schedule with warnings, in another zone",
         "/jobs/new",
-        {**_OFFERED, "POST /v1/schedules/preview": TOKYO},
-        _typed(DEFAULTS, ("do", "preview"), schedule="30 2 13 * 5", timezone="America/New_York"),
+        {**_OFFERED, "POST /v1/schedules/preview": WARNED},
+        typed(DEFAULTS, ("do", "preview"), schedule="30 2 13 * 0", timezone="America/New_York"),
     ),
     Specimen(
         "job-new-not-read",
         "A schedule that cannot be read",
         "/jobs/new",
         {**_OFFERED, "POST /v1/schedules/preview": _NOT_READ},
-        _typed(DEFAULTS, ("do", "preview"), name="Order flour", schedule="every weekday at nineish"),
+        typed(DEFAULTS, ("do", "preview"), name="Order flour", schedule="every weekday at nineish"),
     ),
     Specimen(
         "job-new-refused",
         "A job that the API refuses",
         "/jobs/new",
         {**_SHOWN, "POST /v1/jobs": _REFUSED},
-        _typed(
+        typed(
             {
                 **JOB,
                 "headers": {"X Team": "mill"},
@@ -244,14 +251,14 @@ SPECIMENS: tuple[Specimen, ...] = (
         "The request is sent once",
         "/jobs/new",
         {**_SHOWN, "POST /v1/requests/try": TRIED},
-        _typed({**JOB, "success": DEFAULTS["success"]}, ("do", "try")),
+        typed({**JOB, "success": DEFAULTS["success"]}, ("do", "try")),
     ),
     Specimen(
         "job-edit-changed",
         "Somebody else changed it meanwhile",
         f"/jobs/{JOB_ID}/edit",
         {**_SHOWN, f"GET /v1/jobs/{JOB_ID}": {**JOB, "schedule": "every day at 8am", "disable_after": 5}},
-        _typed(JOB, ("do", "save")),
+        typed(JOB, ("do", "save")),
     ),
     Specimen(
         "job-new-viewer",

@@ -15,6 +15,9 @@ VIEWER = session(
     teams=[{**SESSION["team"], "role": "viewer"}],
 )
 
+HOSTILE = """<script>alert(1)</script>"'"""
+"""What somebody may have written anywhere: it is shown, and does nothing."""
+
 
 def monitor(number: int, name: str, **changes: Any) -> dict[str, Any]:
     """A monitor as the API shows it."""
@@ -307,7 +310,27 @@ _NEW_PAGE = {
     f"GET /v1/monitors/{NEW['id']}/flips": page_of([]),
     f"GET /v1/monitors/{NEW['id']}/uptime": uptime({}, known=0),
 }
-_HIDDEN = {**BACKUP, "ping_token": None, "ping_url": None}
+_HIDDEN = {**BACKUP, "ping_token": "", "ping_url": ""}
+_ODD = monitor(
+    6,
+    HOSTILE,
+    tags=[HOSTILE],
+    schedule=HOSTILE,
+    description=HOSTILE,
+    warnings=[HOSTILE],
+    notify={"channels": ["01a2f3c0-0000-7000-8000-000000000001"], "on": ["late"], "remind_every": None},
+)
+_ODD_CHANNELS = page_of([{**CHANNELS["items"][0], "name": HOSTILE, "destination": HOSTILE}])
+_ODD_PINGS = page_of(
+    [ping(1, "fail", "2027-03-10T01:00:00Z", body=HOSTILE, body_bytes=29, source=HOSTILE, user_agent=HOSTILE)]
+)
+_ODD_PAGE = {
+    **_page(_ODD),
+    f"GET /v1/monitors/{_ODD['id']}/pings": _ODD_PINGS,
+    "GET /v1/monitors": page_of([_ODD]),
+    "GET /v1/channels": _ODD_CHANNELS,
+}
+_ODD_REFUSED = {**REFUSED, "detail": HOSTILE, "suggestions": [HOSTILE]}
 _TYPED = (
     ("name", "Fortnightly audit"),
     ("schedule", "every fortnight"),
@@ -370,5 +393,15 @@ SPECIMENS: tuple[Specimen, ...] = (
         form=_TYPED,
     ),
     Specimen("monitor-form-edit", "A monitor, changed", f"/monitors/{BACKUP['id']}/edit", _page(BACKUP)),
+    Specimen("monitors-hostile", "Monitors with odd texts", "/monitors", _ODD_PAGE),
+    Specimen("monitor-hostile", "A monitor with odd texts", f"/monitors/{_ODD['id']}", _ODD_PAGE),
+    Specimen("monitor-delete-hostile", "The end of an odd monitor", f"/monitors/{_ODD['id']}/delete", _ODD_PAGE),
+    Specimen(
+        "monitor-form-hostile",
+        "A new monitor with odd texts",
+        "/monitors/new",
+        {"GET /v1/channels": _ODD_CHANNELS, "POST /v1/monitors": (422, _ODD_REFUSED)},
+        form=tuple((name, HOSTILE) for name, _ in _TYPED),
+    ),
     Specimen("monitor-form-viewer", "A new monitor for a viewer", "/monitors/new", {"GET /v1/session": VIEWER}),
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from zerocron.core.exchange import ERROR_KINDS
 from zerocron.core.model import REASON_TEXTS, Reason
 from zerocron.dashboard.specimens.job_form import JOB, JOB_ID
 from zerocron.dashboard.specimens.kinds import Specimen, session
@@ -88,7 +87,8 @@ def run(*executions: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
     }
 
 
-def _answers(shown: Mapping[str, Any], *more: tuple[str, Any]) -> dict[str, Any]:
+def answers_of(shown: Mapping[str, Any], *more: tuple[str, Any]) -> dict[str, Any]:
+    """What the API answers about a run and its job."""
     whole = {f"GET /v1/executions/{each['id']}": each for each in shown["executions"]}
     return {f"GET /v1/runs/{RUN_ID}": shown, f"GET /v1/jobs/{JOB_ID}": JOB, **whole, **dict(more)}
 
@@ -156,7 +156,7 @@ _LOST = run(
         response=None,
         request=None,
         timings_ms={"dns": None, "connect": None, "tls": None, "first_byte": None, "total": None},
-        error={"kind": "node_lost", "message": ERROR_KINDS["connection_reset"]},
+        error={"kind": "node_lost", "message": "The process that ran it stopped before the result was recorded."},
     ),
     status="lost",
     reason="node_lost",
@@ -164,22 +164,22 @@ _LOST = run(
 _PAUSED = (409, {"title": "Conflict", "status": 409, "detail": "The job is paused. Resume it before triggering it."})
 
 SPECIMENS: tuple[Specimen, ...] = (
-    Specimen("run-retried", "A run that succeeded at last", f"/runs/{RUN_ID}", _answers(_RETRIED), is_shown=True),
-    Specimen("run-attempt", "An earlier attempt of a run", f"/runs/{RUN_ID}?attempt=2", _answers(_RETRIED)),
-    Specimen("run-failed", "A run that failed", f"/runs/{RUN_ID}", _answers(_FAILED)),
-    Specimen("run-succeeded", "A run that succeeded at once", f"/runs/{RUN_ID}", _answers(run(execution(1)))),
-    Specimen("run-raw", "Bodies as they came", f"/runs/{RUN_ID}?raw=1", _answers(run(execution(1)))),
-    Specimen("run-redirected", "A run with redirects and bytes", f"/runs/{RUN_ID}", _answers(run(_REDIRECTED))),
-    Specimen("run-retrying", "A run that waits for its next attempt", f"/runs/{RUN_ID}", _answers(_RETRYING)),
-    Specimen("run-running", "A run that is under way", f"/runs/{RUN_ID}", _answers(_RUNNING)),
-    Specimen("run-skipped", "Slots that did not run", f"/runs/{RUN_ID}", _answers(_SKIPPED)),
-    Specimen("run-lost", "A run whose server was lost", f"/runs/{RUN_ID}", _answers(_LOST)),
+    Specimen("run-retried", "A run that succeeded at last", f"/runs/{RUN_ID}", answers_of(_RETRIED), is_shown=True),
+    Specimen("run-attempt", "An earlier attempt of a run", f"/runs/{RUN_ID}?attempt=2", answers_of(_RETRIED)),
+    Specimen("run-failed", "A run that failed", f"/runs/{RUN_ID}", answers_of(_FAILED)),
+    Specimen("run-succeeded", "A run that succeeded at once", f"/runs/{RUN_ID}", answers_of(run(execution(1)))),
+    Specimen("run-raw", "Bodies as they came", f"/runs/{RUN_ID}?raw=1", answers_of(run(execution(1)))),
+    Specimen("run-redirected", "A run with redirects and bytes", f"/runs/{RUN_ID}", answers_of(run(_REDIRECTED))),
+    Specimen("run-retrying", "A run that waits for its next attempt", f"/runs/{RUN_ID}", answers_of(_RETRYING)),
+    Specimen("run-running", "A run that is under way", f"/runs/{RUN_ID}", answers_of(_RUNNING)),
+    Specimen("run-skipped", "Slots that did not run", f"/runs/{RUN_ID}", answers_of(_SKIPPED)),
+    Specimen("run-lost", "A run whose server was lost", f"/runs/{RUN_ID}", answers_of(_LOST)),
     Specimen(
         "run-viewer",
         "A run as a viewer sees it, of a job that was deleted",
         f"/runs/{RUN_ID}",
         {
-            **_answers(run(execution(1), triggered_by="manual")),
+            **answers_of(run(execution(1), triggered_by="manual")),
             f"GET /v1/jobs/{JOB_ID}": (404, {"title": "Not Found", "status": 404, "detail": "There is no such job."}),
             "GET /v1/session": session(permissions=["read"]),
         },
@@ -188,7 +188,7 @@ SPECIMENS: tuple[Specimen, ...] = (
         "run-replay-refused",
         "A paused job cannot be run again",
         f"/runs/{RUN_ID}/replay",
-        _answers(_FAILED, (f"POST /v1/jobs/{JOB_ID}/trigger", _PAUSED)),
+        answers_of(_FAILED, (f"POST /v1/jobs/{JOB_ID}/trigger", _PAUSED)),
         form=(),
     ),
     Specimen("outcomes", "What can become of a run", "/outcomes"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from zerocron.dashboard.specimens.kinds import Specimen, page_of, session
-from zerocron.dashboard.specimens.monitors import VIEWER
+from zerocron.dashboard.specimens.monitors import HOSTILE, VIEWER
 
 PROVED = session(elevated_until="2027-03-10T14:40:00Z")
 """The session of somebody who said a moment ago who they are."""
@@ -23,15 +23,65 @@ def secret(name: str, hosts: list[str], used: str | None = "2027-03-10T14:30:00Z
 
 
 def job(number: int, name: str, **changes: Any) -> dict[str, Any]:
-    """A job, as far as the pages of secrets look at one."""
+    """A job as the API shows it; the pages of secrets look at its request."""
     return {
         "id": f"01a2f3a0-0000-7000-8000-0000000000{number:02d}",
+        "version": 1,
         "name": name,
+        "schedule": "every day at 6am",
+        "schedule_kind": "cron",
+        "schedule_cron": "0 6 * * *",
         "description": "Every day at 06:00",
+        "timezone": "UTC",
+        "language": "en",
+        "dst": "run_once",
+        "day_match": "either",
         "status": "active",
+        "status_reason": None,
         "url": "https://api.stripe.com/v1/charges",
+        "method": "POST",
         "headers": {},
         "body": None,
+        "timeout": 30.0,
+        "retry": {"attempts": 1, "backoff": "exponential", "delay": 5.0, "jitter": "full"},
+        "overlap": "skip",
+        "catchup": "latest",
+        "catchup_window": 86_400,
+        "on_lost": "rerun",
+        "disable_after": 0,
+        "redirects": 0,
+        "verify_tls": True,
+        "sign": False,
+        "success": {
+            "status": ["2xx"],
+            "body_contains": None,
+            "body_not_contains": None,
+            "body_matches": None,
+            "json": [],
+            "headers": {},
+            "max_duration_ms": None,
+        },
+        "notify": {
+            "channels": None,
+            "on": ["failed", "recovered"],
+            "after_failures": 1,
+            "out_of": None,
+            "remind_every": None,
+            "late_after": 60,
+        },
+        "tags": [],
+        "next_run_at": "2027-03-11T06:00:00Z",
+        "last_run": None,
+        "stats": {
+            "succeeded": 0,
+            "failed": 0,
+            "skipped": 0,
+            "consecutive_failures": 0,
+            "average_duration_ms": None,
+        },
+        "warnings": [],
+        "created_at": "2026-12-04T09:12:00Z",
+        "updated_at": "2026-12-04T09:12:00Z",
         **changes,
     }
 
@@ -62,6 +112,12 @@ _WRONG = {
     ],
 }
 
+_HOSTILE = {
+    **_ALL,
+    "GET /v1/secrets": page_of([secret("STRIPE_KEY", [HOSTILE])]),
+    "GET /v1/jobs": page_of([job(1, HOSTILE, description=HOSTILE, headers=_USED)]),
+}
+
 SPECIMENS: tuple[Specimen, ...] = (
     Specimen("secrets", "Secrets", "/secrets", _ALL),
     Specimen("secrets-empty", "No secret yet", "/secrets", {"GET /v1/secrets": page_of([])}),
@@ -87,4 +143,6 @@ SPECIMENS: tuple[Specimen, ...] = (
         {**_ALL, "POST /v1/secrets/rotate": {"secrets": 3}},
         form=(),
     ),
+    Specimen("secrets-hostile", "Secrets with odd hosts", "/secrets", _HOSTILE),
+    Specimen("secret-hostile", "A secret that an odd job names", "/secrets/STRIPE_KEY/delete", _HOSTILE),
 )

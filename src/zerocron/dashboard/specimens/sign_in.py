@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zerocron.dashboard.specimens.kinds import SESSION, UNSIGNED, Specimen, session
+from zerocron.dashboard.specimens.overview import HOSTILE
 
 WAYS: Mapping[str, Any] = {
     "password": True,
@@ -90,5 +91,18 @@ SPECIMENS: tuple[Specimen, ...] = (
         "An invitation that does not work any more",
         f"/invitation/{_TOKEN}",
         {**_NOBODY, "POST /v1/invitations/look": _GONE},
+    ),
+    Specimen(
+        "invitation-hostile",
+        "An invitation: names that would act",
+        f"/invitation/{_TOKEN}",
+        {**_NOBODY, "POST /v1/invitations/look": {**INVITATION, "team": HOSTILE, "email": HOSTILE}},
+    ),
+    Specimen(
+        "sign-in-hostile",
+        "Sign in: an issuer's name that would act",
+        "/sign-in",
+        {**_ways(oidc={"name": HOSTILE}), "POST /v1/sign-in": _refusal(422, HOSTILE, HOSTILE)},
+        (("email", HOSTILE), ("password", HOSTILE), ("next", HOSTILE)),
     ),
 )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zerocron.dashboard.specimens.kinds import Specimen
+from zerocron.dashboard.specimens.overview import HOSTILE
 
 
 def _node(name: str, **changes: Any) -> dict[str, Any]:
@@ -62,4 +63,18 @@ SPECIMENS: tuple[Specimen, ...] = (
     Specimen("system", "The system: all is well", "/system", {"GET /v1/system": SYSTEM}, is_shown=True),
     Specimen("system-ill", "The system: much is wrong", "/system", {"GET /v1/system": ILL}),
     Specimen("system-one", "The system: one machine", "/system", {"GET /v1/system": ONE}),
+    Specimen(
+        "system-hostile",
+        "The system: names that would act",
+        "/system",
+        {
+            "GET /v1/system": {
+                **SYSTEM,
+                "version": HOSTILE,
+                "nodes": [_node(HOSTILE, status=HOSTILE, version=HOSTILE)],
+                "ledger": {"kind": HOSTILE, "version": HOSTILE, "status": HOSTILE},
+                "loops": [{"name": HOSTILE, "status": HOSTILE}],
+            }
+        },
+    ),
 )

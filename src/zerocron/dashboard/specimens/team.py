@@ -7,6 +7,7 @@ from typing import Any
 
 from zerocron.dashboard.specimens.account import ELEVATED
 from zerocron.dashboard.specimens.kinds import SESSION, Specimen, page_of, session
+from zerocron.dashboard.specimens.overview import HOSTILE
 
 _ADA = SESSION["person"]["id"]
 _GRACE = "01a22a0b-0af8-7952-bb7c-f148bfd7b711"
@@ -209,6 +210,7 @@ SIGNING_KEY: Mapping[str, Any] = {
     "previous_expires_at": "2027-03-11T08:00:00Z",
 }
 _SETTINGS = {"GET /v1/team": TEAM, "GET /v1/signing-key": SIGNING_KEY}
+_ILL_NAMED = session(team={**SESSION["team"], "name": HOSTILE}, elevated_until="2027-03-10T14:41:00Z")
 _CERTAIN = {"GET /v1/session": ELEVATED}
 
 SPECIMENS: tuple[Specimen, ...] = (
@@ -302,5 +304,57 @@ SPECIMENS: tuple[Specimen, ...] = (
         "/settings/delete",
         {**_CERTAIN, **_SETTINGS},
         (("name", "Bakerie"),),
+    ),
+    Specimen(
+        "members-hostile",
+        "Members: names that would act",
+        "/members",
+        {
+            "GET /v1/session": _ILL_NAMED,
+            "GET /v1/members": {"items": [_member(_GRACE, HOSTILE, f"{HOSTILE}@example.com", "admin")]},
+            "GET /v1/invitations": {"items": [{**INVITATION, "email": HOSTILE, "invited_by": HOSTILE}]},
+        },
+    ),
+    Specimen(
+        "member-hostile",
+        "A member: names that would act",
+        f"/members/{_GRACE}",
+        {
+            "GET /v1/session": _ILL_NAMED,
+            "GET /v1/members": {"items": [_member(_GRACE, HOSTILE, f"{HOSTILE}@example.com", "admin")]},
+        },
+    ),
+    Specimen(
+        "keys-hostile",
+        "API keys: names that would act",
+        "/keys",
+        {"GET /v1/api-keys": page_of([_key("k3v9q0x2m1za", HOSTILE, created_by=HOSTILE)])},
+    ),
+    Specimen(
+        "audit-hostile",
+        "The audit log: texts that would act",
+        "/audit",
+        {
+            "GET /v1/audit": page_of(
+                [
+                    _entry(
+                        1,
+                        "2027-03-10T14:20:11Z",
+                        HOSTILE,
+                        (HOSTILE, HOSTILE, HOSTILE),
+                        actor={"kind": "key", "id": HOSTILE, "name": HOSTILE},
+                        address=HOSTILE,
+                        before={HOSTILE: HOSTILE},
+                        after={HOSTILE: [HOSTILE, {HOSTILE: HOSTILE}]},
+                    )
+                ]
+            )
+        },
+    ),
+    Specimen(
+        "settings-hostile",
+        "Settings: a name that would act",
+        "/settings",
+        {"GET /v1/session": _ILL_NAMED, "GET /v1/team": {**TEAM, "name": HOSTILE}, "GET /v1/signing-key": SIGNING_KEY},
     ),
 )

@@ -10,7 +10,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from zerocron.dashboard.asking import Problem, fault
+from zerocron.dashboard.asking import Problem
+from zerocron.dashboard.reading import refusal
 from zerocron.dashboard.routes import Page, act, page
 from zerocron.dashboard.views.sign_in import remember
 from zerocron.dashboard.visit import LANGUAGE_COOKIE, THEME_COOKIE, THEMES, Visit, lines_of
@@ -117,7 +118,8 @@ async def _prove(visit: Visit, password: str) -> None:
         if problem.status != 401:
             raise
         _ = words_of(visit.language).gettext
-        raise fault("current_password", _("This is not your password of now.")) from None
+        wrong = _("This is not your password of now.")
+        raise refusal(wrong, "current_password", wrong) from None
 
 
 # --- the second factor

@@ -17,16 +17,23 @@ async def show_all(visit: Visit) -> Response:
     """GET /alerts."""
     asked = {name: visit.query.get(name, "") for name in ("status", "channel", "subject")}
     asked["status"] = asked["status"] if asked["status"] in STATUSES else ""
-    query = {**asked, "cursor": visit.query.get("cursor")}
+    here = visit.query.get("cursor", "")
+    query = {**asked, "cursor": here}
     if visit.is_fragment:
         alerts, cursor = await lines_of(visit.api, "/v1/alerts", query)
-        return visit.page("alerts/rows.html", alerts=alerts, cursor=cursor, asked=asked)
+        return visit.page("alerts/rows.html", alerts=alerts, cursor=cursor, asked=asked, here=here)
     (alerts, cursor), (channels, _more) = await asyncio.gather(
         lines_of(visit.api, "/v1/alerts", query),
         lines_of(visit.api, "/v1/channels", {"limit": CHANNELS_SHOWN_MAX}),
     )
     return visit.page(
-        "alerts/alerts.html", alerts=alerts, cursor=cursor, asked=asked, channels=channels, statuses=STATUSES
+        "alerts/alerts.html",
+        alerts=alerts,
+        cursor=cursor,
+        asked=asked,
+        here=here,
+        channels=channels,
+        statuses=STATUSES,
     )
 
 

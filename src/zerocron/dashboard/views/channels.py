@@ -23,7 +23,8 @@ LONG_FIELDS = ("headers", "template")
 async def show_all(visit: Visit) -> Response:
     """GET /channels."""
     items, cursor = await lines_of(visit.api, API, {"cursor": visit.query.get("cursor")})
-    content = {"channels": items, "cursor": cursor, "is_first": "cursor" not in visit.query}
+    here = visit.query.get("cursor", "")
+    content = {"channels": items, "cursor": cursor, "here": here, "is_first": not here}
     if visit.is_fragment:
         return visit.page("channels/rows.html", **content)
     return visit.page("channels/channels.html", kinds=[] if items else await _kinds(visit), **content)
@@ -32,7 +33,7 @@ async def show_all(visit: Visit) -> Response:
 async def show(visit: Visit) -> Response:
     """GET /channels/{id}."""
     content = await _content(visit)
-    return visit.page("channels/live.html" if visit.is_fragment else "channels/channel.html", **content)
+    return visit.page("channels/standing.html" if visit.is_fragment else "channels/channel.html", **content)
 
 
 async def test(visit: Visit) -> Response:

@@ -118,13 +118,8 @@ async def _runs(visit: Visit) -> dict[str, Any]:
     runs, next_cursor = await lines_of(
         visit.api, f"/v1/jobs/{visit.path['job_id']}/runs", {"status": status, "cursor": cursor}
     )
-    gettext = words_of(visit.language).gettext
-    shown = [
-        {**run, "duration_ms": _duration_ms(run), "explanation": gettext(run["explanation"] or "") or None}
-        for run in runs
-    ]
     return {
-        "runs": shown,
+        "runs": [{**run, "duration_ms": _duration_ms(run)} for run in runs],
         "next_cursor": next_cursor,
         "status": status,
         "given": {"status": status} if status else {},
@@ -153,7 +148,7 @@ def _marked(text: str) -> Markup:
     shown = escape(text)
     for name in sorted(names_in(text)):
         place = escape(f"${{secrets.{name}}}")
-        shown = shown.replace(place, Markup('<mark class="secret">{}</mark>').format(place))
+        shown = shown.replace(place, Markup('<mark class="secret-name">{}</mark>').format(place))
     return shown
 
 
@@ -230,7 +225,8 @@ async def explain(visit: Visit) -> Response:
         try:
             instant = _instant(visit, date, time)
         except Problem as problem:
-            return visit.refused(problem, "job/explain.html", **content)
+            # A browser shows nothing else in these fields than what it would have sent.
+            return visit.refused(problem, "job/explain.html", **content | {"date": "", "time": ""})
         return visit.go(f"/jobs/{job['id']}/explain?at={instant}")
     if not at:
         local = visit.telling.now.astimezone(visit.telling.zone)

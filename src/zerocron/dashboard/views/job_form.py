@@ -187,6 +187,7 @@ async def _save(visit: Visit, content: Content) -> Response:
     except Problem as problem:
         if problem.status == 401 or problem.status >= 500 or problem.code == "reauthenticate":
             raise
+        problem.errors = placed(problem.errors, draft.rows)
         return await _form(visit, content, problem)
     return visit.go(f"/jobs/{made['id']}", done="created" if job is None else "saved")
 
@@ -244,7 +245,6 @@ async def _fill(visit: Visit, content: Content) -> Response:
 async def _form(visit: Visit, content: Content, problem: Problem | None = None) -> Response:
     draft = content.draft
     if problem is not None:
-        problem.errors = placed(problem.errors, draft.rows)
         visit.status = problem.status if problem.status != 404 else 422
     changed = _changed(draft)
     opened = open_sections(changed, problem.errors if problem is not None else ())

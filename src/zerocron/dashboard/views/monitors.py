@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import zip_longest
 from typing import Any
 from zoneinfo import available_timezones
 
@@ -43,14 +44,17 @@ ONE_CHANNEL = N_("Choose at least one channel, or nobody.")
 async def show_all(visit: Visit) -> Response:
     """GET /monitors."""
     asked = {name: visit.query.get(name, "") for name in ("q", "state", "tag", "sort")}
-    query = {**asked, "sort": asked["sort"] if asked["sort"] in SORTS[1:] else "", "cursor": visit.query.get("cursor")}
+    here = visit.query.get("cursor", "")
+    query = {**asked, "sort": asked["sort"] if asked["sort"] in SORTS[1:] else "", "cursor": here}
     items, cursor = await lines_of(visit.api, API, query)
-    uptimes = await asyncio.gather(*(_uptime(visit, each["id"], 30) for each in items))
+    is_refresh = visit.is_fragment and visit.query.get("part") == "live"
+    uptimes = [] if is_refresh else await asyncio.gather(*(_uptime(visit, each["id"], 30) for each in items))
     content = {
-        "rows": list(zip(items, (_period(days, 30) for days in uptimes), strict=True)),
+        "rows": list(zip_longest(items, (_period(days, 30) for days in uptimes))),
         "cursor": cursor,
         "asked": asked,
-        "is_narrowed": any(asked[name] for name in ("q", "state", "tag")) or bool(query["cursor"]),
+        "here": here,
+        "is_narrowed": any(asked[name] for name in ("q", "state", "tag")) or bool(here),
     }
     if visit.is_fragment:
         return visit.page("monitors/rows.html", **content)
@@ -58,33 +62,38 @@ async def show_all(visit: Visit) -> Response:
 
 
 async def show(visit: Visit) -> Response:
-    """GET /monitors/{id}."""
+    """GET /monitors/{id}; with `part` the part of it that refreshes itself."""
+    monitor = await visit.api.get(f"{API}/{visit.path['id']}")
+    part = visit.query.get("part") if visit.is_fragment else None
+    if part == "standing":
+        return visit.page("monitors/standing.html", monitor=monitor)
+    if part == "history":
+        return visit.page("monitors/history.html", monitor=monitor, **await _history(visit))
+    url = monitor["ping_url"]
+    return visit.page(
+        "monitors/monitor.html",
+        monitor=monitor,
+        channels={each["id"]: each["name"] for each in await _channels(visit)},
+        snippets=snippets(url, cron=monitor["schedule_cron"], post_only=monitor["post_only"]) if url else [],
+        pauses=PAUSES_SECONDS,
+        **await _history(visit),
+    )
+
+
+async def _history(visit: Visit) -> dict[str, Any]:
     path = f"{API}/{visit.path['id']}"
-    monitor, pings, flips, days = await asyncio.gather(
-        visit.api.get(path),
+    pings, flips, days = await asyncio.gather(
         visit.api.get(f"{path}/pings", {"limit": LAST_SHOWN}),
         visit.api.get(f"{path}/flips", {"limit": LAST_SHOWN}),
         _uptime(visit, visit.path["id"], UPTIME_DAYS),
     )
-    content = {
-        "monitor": monitor,
+    return {
         "pings": pings,
         "flips": flips,
         "periods": [_period(days, period) for period in PERIODS_DAYS],
         "days": [_day(visit, day) for day in days],
         "uptime": _period(days, UPTIME_DAYS),
     }
-    if visit.is_fragment:
-        return visit.page("monitors/live.html", **content)
-    channels = {each["id"]: each["name"] for each in await _channels(visit)}
-    url = monitor["ping_url"]
-    return visit.page(
-        "monitors/monitor.html",
-        channels=channels,
-        snippets=snippets(url, cron=monitor["schedule_cron"], post_only=monitor["post_only"]) if url else [],
-        pauses=PAUSES_SECONDS,
-        **content,
-    )
 
 
 async def show_pings(visit: Visit) -> Response:

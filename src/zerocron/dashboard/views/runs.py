@@ -11,27 +11,18 @@ from typing import Any
 
 from starlette.responses import Response
 
-from zerocron.core.exchange import ERROR_KINDS
+from zerocron.core.exchange import ERROR_KINDS, OWN_KINDS
 from zerocron.core.model import REASON_TEXTS
 from zerocron.dashboard.asking import Answer, Problem
 from zerocron.dashboard.exchange import Shown, whole_body
-from zerocron.dashboard.notices import N_
 from zerocron.dashboard.routes import Page, act, page
 from zerocron.dashboard.telling import read_instant
 from zerocron.dashboard.visit import Visit, segment
+from zerocron.dashboard.words import words_of
 
 UNDER_WAY = ("queued", "running", "retrying")
 PARTS = {"request": "request", "response": "response"}
 FILE_POLICY = "sandbox; default-src 'none'"
-
-OWN_KINDS: Mapping[str, str] = {
-    "rule": N_("An answer came, and the job's success rule does not accept it."),
-    "node_lost": N_("The server that ran it stopped before the result was recorded; the request may have been sent."),
-    "internal": N_(
-        "0cron itself failed while executing this attempt. That is a bug; the server's log has the details."
-    ),
-}
-"""What the engine adds to the kinds of errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +72,9 @@ async def body(visit: Visit) -> Response:
 
 async def outcomes(visit: Visit) -> Response:
     """GET /outcomes: what each reason and each kind of error means."""
-    kinds = sorted((dict(ERROR_KINDS) | dict(OWN_KINDS)).items())
-    return visit.page("runs/outcomes.html", reasons=REASON_TEXTS.items(), kinds=kinds)
+    reasons = [(reason, _in_words(visit, text)) for reason, text in REASON_TEXTS.items()]
+    kinds = [(kind, _in_words(visit, text)) for kind, text in sorted((ERROR_KINDS | OWN_KINDS).items())]
+    return visit.page("runs/outcomes.html", reasons=reasons, kinds=kinds)
 
 
 async def _content(visit: Visit, run: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,8 +89,26 @@ async def _content(visit: Visit, run: Mapping[str, Any]) -> dict[str, Any]:
         "chosen": chosen,
         "is_raw": is_raw,
         "is_under_way": run["status"] in UNDER_WAY,
-        "own_kinds": OWN_KINDS,
+        "explanation": _in_words(visit, run["explanation"]),
+        "meaning": _in_words(visit, _meaning(chosen)),
     }
+
+
+def _in_words(visit: Visit, text: str | None) -> str:
+    """A sentence of ours in the reader's language; any other text as it is.
+
+    Not by `_` of a template, which takes what it is given for markup of ours.
+    """
+    return words_of(visit.language).gettext(text) if text else ""
+
+
+def _meaning(shown: Shown | None) -> str:
+    """What the kind of an error means, where its message does not say it already."""
+    error = None if shown is None else shown.execution["error"]
+    if error is None:
+        return ""
+    meaning = (ERROR_KINDS | OWN_KINDS).get(error["kind"], "")
+    return "" if meaning == error["message"] else meaning
 
 
 def _attempts(run: Mapping[str, Any]) -> list[Attempt]:

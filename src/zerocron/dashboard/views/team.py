@@ -9,7 +9,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from zerocron.dashboard.asking import Answer, Problem, fault
+from zerocron.dashboard.asking import Answer, Problem
+from zerocron.dashboard.reading import refusal
 from zerocron.dashboard.routes import Page, act, page
 from zerocron.dashboard.visit import Visit, lines_of
 from zerocron.dashboard.words import words_of
@@ -245,7 +246,7 @@ async def show_audit(visit: Visit) -> Response:
     filters = {name: visit.query.get(name, "") for name in AUDIT_FILTERS if visit.query.get(name)}
     query = {**filters, "limit": 50, "cursor": visit.query.get("cursor")}
     items, more = await lines_of(visit.api, "/v1/audit", query)
-    entries = [{**each, **_told(each)} for each in items]
+    entries = [{**each, **_told(each), "label": _label(visit, each["action"])} for each in items]
     actions = sorted((_label(visit, name), name) for name in ACTIONS)
     asked = visit.query.get("action", "")
     if asked and asked not in ACTIONS:
@@ -257,7 +258,6 @@ async def show_audit(visit: Visit) -> Response:
         filters=filters,
         actions=actions,
         subject=_subject(visit, items),
-        labels=ACTIONS,
         hidden=HIDDEN,
     )
 
@@ -274,7 +274,8 @@ def _told(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _label(visit: Visit, action: str) -> str:
-    return words_of(visit.language).gettext(ACTIONS[action])
+    known = ACTIONS.get(action)
+    return "" if known is None else words_of(visit.language).gettext(known)
 
 
 def _subject(visit: Visit, items: list[Any]) -> str:
@@ -357,7 +358,7 @@ async def delete(visit: Visit) -> Response:
     _ = words_of(visit.language).gettext
     try:
         if form.get("name") != team["name"]:
-            raise fault("name", _("This is not its name."))
+            raise refusal(_("This is not its name."), "name", _("This is not its name."))
         await visit.api.send("DELETE", "/v1/team")
     except Problem as problem:
         return visit.refused(problem, "team/delete.html", team=team)

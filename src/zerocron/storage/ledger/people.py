@@ -134,6 +134,13 @@ def reseal(connection: Connection, opened_keys: Mapping[str, DataKey], key: Data
     return len(kept)
 
 
+def remove_totp(connection: Connection, person_id: str, now: Instant) -> None:
+    """No second factor is asked for any more, and no recovery code is good."""
+    nothing = dict.fromkeys(("totp_sealed", "totp_data_key_id", "totp_confirmed_at", "totp_step"))
+    change(connection, person_id, now, **nothing)
+    replace_recovery_codes(connection, person_id, [])
+
+
 def replace_recovery_codes(connection: Connection, person_id: str, code_hashes: list[str]) -> None:
     """These, and no others from before."""
     connection.execute(recovery_codes.delete().where(recovery_codes.c.person_id == person_id))

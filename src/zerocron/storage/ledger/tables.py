@@ -56,6 +56,7 @@ def _where(condition: str) -> dict[str, Any]:
     return {f"{dialect}_where": text(condition) for dialect in ("sqlite", "postgresql")}
 
 
+# A limit of NULL is the server's, 0 is none. `history_bytes` is what the last count found, of a team with such a limit.
 teams = Table(
     "teams",
     metadata,
@@ -65,6 +66,8 @@ teams = Table(
     Column("jobs_max", Integer),
     Column("runs_per_minute_max", Integer),
     Column("history_bytes_max", BigInteger),
+    Column("history_bytes", BigInteger),
+    _instant("history_counted_at", nullable=True),
     _instant("deleted_at", nullable=True),
     PrimaryKeyConstraint("id"),
 )
