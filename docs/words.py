@@ -19,6 +19,8 @@ from zerocron.core.model import REASON_TEXTS
 
 DASHBOARD = Path(__file__).parents[1] / "src" / "zerocron" / "dashboard"
 KEYWORDS = {"_": None, "gettext": None, "ngettext": (1, 2), "N_": None}
+_CHANGING = ('"POT-Creation', '"PO-Revision', '"Last-Translator', '"Generated-By', '"Project-Id', '"Report-Msgid')
+"""Headers that say when and by whom; spelt out, or they would take lines of texts that begin like one."""
 OPTIONS = {
     "extensions": "jinja2.ext.i18n,jinja2.ext.do",
     "trim_blocks": "true",
@@ -76,9 +78,7 @@ def _written(catalog: Catalog) -> bytes:
     out = io.BytesIO()
     write_po(out, catalog, width=100, omit_header=False, no_location=True)
     lines = out.getvalue().decode().splitlines()
-    kept = [
-        line for line in lines if not line.startswith(('"POT-', '"PO-', '"Last-', '"Generated', '"Project', '"Report'))
-    ]
+    kept = [line for line in lines if not line.startswith(_CHANGING)]
     return ("\n".join(kept).strip() + "\n").encode()
 
 

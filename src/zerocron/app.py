@@ -22,6 +22,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import structlog
 from fastapi import FastAPI
@@ -37,6 +38,7 @@ from zerocron.actions.explaining import Explaining
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
+from zerocron.actions.oidc import Client, Issuer
 from zerocron.actions.one_time_links import new_reset_link, new_setup_link
 from zerocron.actions.overview import Overview
 from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
@@ -44,6 +46,7 @@ from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets, check_master_keys
 from zerocron.actions.sign_ins import SignIns
 from zerocron.actions.signing import Signing
+from zerocron.actions.single_sign_on import SingleSignOn
 from zerocron.actions.team_limits import TeamLimits
 from zerocron.api.application import create_application
 from zerocron.api.forwarded import Forwarded
@@ -53,10 +56,11 @@ from zerocron.channels.registry import KINDS
 from zerocron.channels.sending import Outlets
 from zerocron.clock import Clock, LedgerClock, SystemClock
 from zerocron.core.addresses import OwnEndpoint, parse_allow
-from zerocron.core.errors import Conflict, Unauthorized, Unavailable
+from zerocron.core.errors import Conflict, Invalid, Unauthorized, Unavailable
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.schedule import tzdata_version
 from zerocron.core.sealing import Keyring, new_master_key, read_master_keys
+from zerocron.core.single_sign_on import parse_domains
 from zerocron.dashboard import gallery, site
 from zerocron.demo import SAMPLES, DemoTarget, make_monitor, make_samples
 from zerocron.engine.run import Bounds, Engine, Loop
@@ -187,6 +191,7 @@ async def run_node(
                 changes=changes,
                 explaining=Explaining(ledger=ledger, clock=clock),
                 trying=_make_trying(settings, ground, outbound, stack),
+                single_sign_on=_single_sign_on(settings, ground, outbound, entrance),
             ),
             only_operation=settings.role == "engine",
             forwarded=Forwarded(settings.proxies, settings.trusted_header) if settings.proxies else None,
@@ -331,6 +336,39 @@ async def _open_door(settings: Settings, stack: contextlib.AsyncExitStack) -> Ou
 def _outlets(settings: Settings, outbound: Outbound, clock: Clock, kinds: Mapping[str, Kind]) -> Outlets:
     ways = Ways(outbound.send, clock.now, mail=settings.mail, apprise_allowed=settings.apprise, dial=outbound.dial)
     return Outlets(kinds, ways, settings.base_url.rstrip("/"))
+
+
+def _single_sign_on(settings: Settings, ground: Ground, outbound: Outbound, entrance: Entrance) -> SingleSignOn:
+    """By whose word people may sign in. Raises Invalid for an issuer on a server without a master key."""
+    issuer = None
+    if settings.oidc_issuer:
+        if not ground.keyring:
+            raise Invalid(
+                "ZEROCRON_OIDC_ISSUER: what browsers keep meanwhile is signed with the master key, and there is none. "
+                "Set ZEROCRON_SECRET_KEY, the same on every node; make one with: 0cron secrets new-key",
+                field="ZEROCRON_OIDC_ISSUER",
+            )
+        if settings.oidc_issuer.startswith("http:"):
+            log.warning(
+                "issuer_without_tls", hint="Whoever stands between this server and the issuer can sign in as anybody."
+            )
+        client = Client(
+            settings.oidc_issuer,
+            settings.oidc_client_id,
+            settings.oidc_client_secret,
+            settings.base_url.rstrip("/") + "/auth/oidc/callback",
+        )
+        issuer = Issuer(client=client, send=outbound.send, clock=ground.clock)
+    return SingleSignOn(
+        ledger=ground.ledger,
+        clock=ground.clock,
+        sign_ins=entrance.sign_ins,
+        keyring=ground.keyring,
+        issuer=issuer,
+        issuer_name=settings.oidc_name or urlsplit(settings.oidc_issuer).hostname or "",
+        takes_header=bool(settings.trusted_header),
+        domains=parse_domains(settings.sign_up_domains),
+    )
 
 
 def _make_engine(

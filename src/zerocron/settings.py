@@ -19,6 +19,7 @@ from zerocron.core.errors import FieldError, Invalid
 from zerocron.core.mail import FROM_SETTING, URL_SETTING, Mail, read_mail
 from zerocron.core.proxies import TrustedProxies, parse_proxies
 from zerocron.core.requests import check_url
+from zerocron.core.single_sign_on import check_issuer, parse_domains
 from zerocron.core.team_limits import Limits
 
 PREFIX = "ZEROCRON_"
@@ -98,6 +99,24 @@ class Settings:
         "",
         "The header by which a trusted proxy says who has signed in there, such as Remote-Email; it holds an email "
         "address. Needs trusted_proxies. Of anybody else it is taken away. See docs/single-sign-on.md.",
+    )
+    oidc_issuer: str = _knob(
+        "",
+        "An issuer of OpenID Connect at which people may sign in, such as https://accounts.google.com, written as it "
+        "calls itself. Needs oidc_client_id and base_url; register BASE_URL/auth/oidc/callback there. One on a private "
+        "address needs outbound_allow. See docs/single-sign-on.md.",
+    )
+    oidc_client_id: str = _knob("", "What the issuer calls this server.")
+    oidc_client_secret: str = _knob(
+        "",
+        "The secret that goes with it; empty for a public client. Better given by ZEROCRON_OIDC_CLIENT_SECRET_FILE.",
+        is_secret=True,
+    )
+    oidc_name: str = _knob("", "What the button on the sign-in page calls the issuer; empty: its host.")
+    sign_up_domains: str = _knob(
+        "",
+        "Domains of email addresses, comma separated, whose owners may come in without an invitation, through the "
+        "issuer or the trusted proxy: they join the first team as viewers. Empty: by invitation only.",
     )
     in_flight_max: int = _knob(
         1_000, "Requests in flight at once; more wait. Each may hold up to 2 MB while it runs.", low=1, high=10_000
@@ -256,6 +275,8 @@ def _check_together(settings: Settings) -> None:
     proxies = settings.proxies
     if settings.trusted_header:
         _check_trusted_header(settings.trusted_header, is_behind_proxies=bool(proxies))
+    parse_domains(settings.sign_up_domains)
+    _check_oidc(settings)
     if settings.mail_from and not settings.mail_url:
         raise Invalid(
             f"{FROM_SETTING}: a sender without a server; set {URL_SETTING}=smtp://..., or leave both out.",
@@ -285,6 +306,28 @@ def _check_together(settings: Settings) -> None:
             f"{PREFIX}ROLE: a node that only serves the API tells the engines through Redis what is due; set "
             f"{PREFIX}REDIS_URL=redis://...",
             field=PREFIX + "ROLE",
+        )
+
+
+def _check_oidc(settings: Settings) -> None:
+    given = {"ID": settings.oidc_client_id, "SECRET": settings.oidc_client_secret}
+    if not settings.oidc_issuer:
+        for name, value in given.items():
+            if value:
+                variable = f"{PREFIX}OIDC_CLIENT_{name}"
+                raise Invalid(f"{variable}: a client without an issuer; set {PREFIX}OIDC_ISSUER.", field=variable)
+        return
+    variable = PREFIX + "OIDC_ISSUER"
+    check_issuer(settings.oidc_issuer, variable)
+    if not settings.oidc_client_id:
+        raise Invalid(
+            f"{variable}: the issuer has to know this server; register it there, and set {PREFIX}OIDC_CLIENT_ID.",
+            field=variable,
+        )
+    if not settings.base_url:
+        raise Invalid(
+            f"{variable}: the issuer sends people back to {PREFIX}BASE_URL; set it, such as https://cron.example.com.",
+            field=variable,
         )
 
 

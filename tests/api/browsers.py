@@ -56,15 +56,13 @@ class Browser:
         return answer
 
     def _keep(self, answer: Answer) -> None:
-        text = answer.headers.get("set-cookie")
-        if text is None:
-            return
-        self.set_cookies.append(text)
-        for name, morsel in SimpleCookie(text).items():
-            if morsel["max-age"] == "0":
-                self.cookies.pop(name, None)
-            else:
-                self.cookies[name] = morsel.value
+        for text in answer.headers.get("set-cookie", "").splitlines():
+            self.set_cookies.append(text)
+            for name, morsel in SimpleCookie(text).items():
+                if morsel["max-age"] == "0":
+                    self.cookies.pop(name, None)
+                else:
+                    self.cookies[name] = morsel.value
 
     async def sign_in(self, email: str, password: str = PASSWORD, code: str | None = None) -> Answer:
         return await self("POST", "/v1/sign-in", {"email": email, "password": password, "code": code})

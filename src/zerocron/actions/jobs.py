@@ -394,15 +394,6 @@ class Jobs:
             raise NotFound("There is no such execution.")
         return found
 
-    async def definition(self, team_id: str, spec: JobSpec) -> Definition:
-        """The request of a specification, by the rules for one that is saved. Raises Invalid."""
-        self._check_tls(spec)
-        definition = _definition(spec)
-        if definition.sign:
-            now = self._clock.now()
-            await self._ledger.read(lambda connection: _check_signing_key(connection, team_id, now))
-        return definition
-
     def _check_number(self, connection: Connection, team_id: str) -> None:
         """Whether the team may have one more job. Raises Conflict."""
         jobs_max = limit_rows.of_team(connection, team_id, self._limits).jobs_max
@@ -430,6 +421,15 @@ class Jobs:
             )
         minute.runs += 1
         limit_rows.save_minutes(connection, {key: minute})
+
+    async def definition(self, team_id: str, spec: JobSpec) -> Definition:
+        """The request of a specification, by the rules for one that is saved. Raises Invalid."""
+        self._check_tls(spec)
+        definition = _definition(spec)
+        if definition.sign:
+            now = self._clock.now()
+            await self._ledger.read(lambda connection: _check_signing_key(connection, team_id, now))
+        return definition
 
     def _check_tls(self, spec: JobSpec) -> None:
         if not (spec.verify_tls or self._allow_insecure_tls):

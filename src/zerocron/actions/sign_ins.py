@@ -122,11 +122,15 @@ class SignIns:
 
     # who is asking
 
-    async def recognise(self, token: str) -> Bearer:
-        """Who has this token. Raises Unauthorized."""
+    async def recognise(self, token: str, signed_in_as: str | None = None) -> Bearer:
+        """Who has this token. `signed_in_as`: who a trusted proxy says is there, None where it says nothing; what it
+        opened is theirs alone. Raises Unauthorized."""
         known = await self._find(token) if is_opaque(token) else None
         now = self._clock.now()
         if known is None or known.role is None or not self._is_open(known, now):
+            raise Unauthorized(ENDED)
+        is_by_proxy = signed_in_as is not None and known.sign_in.method == Method.TRUSTED_HEADER
+        if is_by_proxy and known_email(signed_in_as or "") != known.email:
             raise Unauthorized(ENDED)
         sign_in = known.sign_in
         self._uses.noted[sign_in.id] = now

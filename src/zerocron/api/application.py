@@ -28,6 +28,7 @@ from zerocron.api import (
     setup,
     sign_in,
     signing,
+    single_sign_on,
     system,
 )
 from zerocron.api.forwarded import Forwarded
@@ -103,4 +104,5 @@ def create_application(
         ):
             app.include_router(module.router, dependencies=[Depends(only_what_is_known)])
         app.include_router(reference.router)
+        app.include_router(single_sign_on.router)
     return app

@@ -24,6 +24,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zerocron.api.cookies import is_tls, token_of
+from zerocron.api.forwarded import SIGNED_IN_AS
 from zerocron.api.json_text import read_json
 from zerocron.api.problems import of_error, problem, unforeseen
 from zerocron.api.public import is_public
@@ -140,7 +141,7 @@ class Gate:
             bearer = await self._services.keys.recognise(given[0])
         else:
             self._check_origin(scope)
-            bearer = await self._services.entrance.sign_ins.recognise(token)
+            bearer = await self._services.entrance.sign_ins.recognise(token, scope.get(SIGNED_IN_AS))
         address = (scope.get("client") or ("",))[0]
         return dataclasses.replace(bearer, actor=dataclasses.replace(bearer.actor, address=address))
 

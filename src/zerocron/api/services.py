@@ -20,6 +20,7 @@ from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets
 from zerocron.actions.sign_ins import Visitor
 from zerocron.actions.signing import Signing
+from zerocron.actions.single_sign_on import SingleSignOn
 from zerocron.clock import Clock
 from zerocron.core.access import Bearer
 from zerocron.core.team_limits import Limits
@@ -68,6 +69,7 @@ class Services:
     loops: Callable[[], list[tuple[str, bool]]]
     ledger_kind: Literal["sqlite", "postgresql"]
     timetable_kind: Literal["memory", "redis"]
+    single_sign_on: SingleSignOn
 
 
 async def services_of(request: Request) -> Services:

@@ -73,10 +73,11 @@ class TeamChoiceIn(Input):
 @public
 async def show_ways_in(request: Request, services: Use) -> WaysInOut:
     """How one may sign in here. Needs neither a key nor a sign-in."""
+    issuer_name = services.single_sign_on.issuer_name
     return WaysInOut(
         password=True,
-        oidc=None,
-        trusted_header=False,
+        oidc=None if issuer_name is None else OidcOut(name=issuer_name),
+        trusted_header=services.single_sign_on.takes_header,
         setup_open=await services.entrance.people.is_setup_open(),
         mail=services.entrance.resets.can_mail,
         is_secure=is_secure(request.scope, services.base_url),

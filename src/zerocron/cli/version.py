@@ -61,5 +61,6 @@ def openapi() -> None:
         loops=list,
         ledger_kind="sqlite",
         timetable_kind="memory",
+        single_sign_on=nobody,
     )
     print_json(create_application(services).openapi())

@@ -11,7 +11,10 @@ from enum import StrEnum
 from sqlalchemy import Connection, or_, select, update
 
 from zerocron.core.model import Instant
+from zerocron.storage.ledger.dialect import fetch
 from zerocron.storage.ledger.people_tables import one_time_links
+
+INVITATIONS_MAX = 100
 
 
 class LinkKind(StrEnum):
@@ -66,6 +69,22 @@ def find(connection: Connection, kind: LinkKind, token_hash: str, now: Instant) 
     )
     row = connection.execute(query).first()
     return None if row is None else Link(*row)
+
+
+def invitations_of(connection: Connection, email: str, now: Instant) -> list[Link]:
+    """The invitations to that address that are still good, the oldest first."""
+    query = (
+        select(*_COLUMNS)
+        .where(
+            one_time_links.c.kind == str(LinkKind.INVITATION),
+            one_time_links.c.email == email,
+            one_time_links.c.used_at.is_(None),
+            one_time_links.c.expires_at > now,
+        )
+        .order_by(one_time_links.c.created_at, one_time_links.c.id)
+        .limit(INVITATIONS_MAX)
+    )
+    return [Link(*row) for row in fetch(connection, query, {})]
 
 
 def use(connection: Connection, link_id: str, now: Instant) -> bool:
