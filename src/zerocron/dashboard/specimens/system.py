@@ -15,9 +15,8 @@ def _node(name: str, **changes: Any) -> dict[str, Any]:
         "version": "0.9.0",
         "started_at": "2027-03-08T06:00:12Z",
         "renewed_at": "2027-03-10T14:32:04Z",
-        "ended_at": None,
         "clock_difference_ms": 3,
-        "status": "alive",
+        "status": "ok",
     }
     return {**made, **changes}
 
@@ -29,24 +28,9 @@ SYSTEM: Mapping[str, Any] = {
         _node("cron-1"),
         _node("cron-2", started_at="2027-03-08T06:04:40Z", clock_difference_ms=-12, renewed_at="2027-03-10T14:32:06Z"),
         _node("cron-3", started_at="2027-03-09T22:15:03Z", clock_difference_ms=0),
-        _node(
-            "cron-3",
-            version="0.8.2",
-            started_at="2027-02-20T08:00:00Z",
-            renewed_at="2027-03-09T22:14:10Z",
-            ended_at="2027-03-09T22:14:12Z",
-            status="closed",
-        ),
-        _node(
-            "cron-0",
-            version="0.8.2",
-            started_at="2027-02-20T08:00:00Z",
-            renewed_at="2027-03-04T03:11:58Z",
-            ended_at="2027-03-04T03:12:31Z",
-            status="fenced",
-        ),
     ],
-    "ledger": {"kind": "postgresql", "status": "ok"},
+    "ended_nodes": [],
+    "ledger": {"kind": "postgresql", "version": "17.4", "status": "ok"},
     "timetable": {"kind": "redis", "status": "ok", "size": 12480},
     "queue": {"due": 3, "running": 41, "waiting": 7},
     "lateness_ms": {"p50": 4, "p99": 61},
@@ -62,7 +46,7 @@ ILL: Mapping[str, Any] = {
         _node("cron-2", status="silent", renewed_at="2027-03-10T14:29:50Z"),
         _node("cron-3", clock_difference_ms=6_400, version="0.8.2"),
     ],
-    "timetable": {"kind": "redis", "status": "unavailable", "size": None},
+    "timetable": {"kind": "redis", "status": "away", "size": None},
     "queue": {"due": 1_204, "running": 500, "waiting": 96},
     "lateness_ms": {"p50": 1_840, "p99": 8_300},
     "loops": [{"name": "scheduler", "status": "ok"}, {"name": "notifier", "status": "stalled"}],
@@ -70,23 +54,15 @@ ILL: Mapping[str, Any] = {
 ONE: Mapping[str, Any] = {
     **SYSTEM,
     "nodes": [_node("notebook", clock_difference_ms=None)],
-    "ledger": {"kind": "sqlite", "status": "ok"},
+    "ledger": {"kind": "sqlite", "version": None, "status": "ok"},
     "timetable": {"kind": "memory", "status": "ok", "size": 1},
     "queue": {"due": 0, "running": 0, "waiting": 0},
-    "lateness_ms": None,
-}
-AWAY: Mapping[str, Any] = {
-    **SYSTEM,
-    "nodes": [],
-    "ledger": {"kind": "postgresql", "status": "unavailable"},
-    "queue": None,
     "lateness_ms": None,
 }
 
 SPECIMENS: tuple[Specimen, ...] = (
     Specimen("system", "The system: all is well", "/system", {"GET /v1/system": SYSTEM}, is_shown=True),
     Specimen("system-ill", "The system: much is wrong", "/system", {"GET /v1/system": ILL}),
-    Specimen("system-away", "The system: the database is away", "/system", {"GET /v1/system": AWAY}),
     Specimen("system-one", "The system: one machine", "/system", {"GET /v1/system": ONE}),
     Specimen(
         "system-hostile",
@@ -96,7 +72,8 @@ SPECIMENS: tuple[Specimen, ...] = (
             "GET /v1/system": {
                 **SYSTEM,
                 "version": HOSTILE,
-                "nodes": [_node(HOSTILE, status="silent", version=HOSTILE)],
+                "nodes": [_node(HOSTILE, version=HOSTILE)],
+                "ledger": {"kind": "postgresql", "version": HOSTILE, "status": "away"},
                 "loops": [{"name": HOSTILE, "status": "stalled"}],
             }
         },
