@@ -30,6 +30,7 @@ from sqlalchemy.exc import DBAPIError
 
 from zerocron import __version__
 from zerocron.actions import resume
+from zerocron.actions.audit import Audit
 from zerocron.actions.channels import Channels
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
@@ -44,6 +45,7 @@ from zerocron.channels.contract import Kind, Ways
 from zerocron.channels.registry import KINDS
 from zerocron.channels.sending import Outlets
 from zerocron.clock import Clock, LedgerClock, SystemClock
+from zerocron.core.access import KEY_SCOPES
 from zerocron.core.addresses import OwnEndpoint, parse_allow
 from zerocron.core.errors import Unauthorized, Unavailable
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
@@ -158,6 +160,7 @@ async def run_node(
                 channels=channels,
                 pings=pings,
                 base_url=outlets.base_url,
+                audit=Audit(ledger=ledger),
             ),
             only_operation=settings.role == "engine",
         )
@@ -295,6 +298,7 @@ def _make_engine(
             retry_percent_max=settings.retry_percent_max,
             history_days=settings.history_days,
             history_runs_per_job=settings.history_runs_per_job,
+            audit_days=settings.audit_days,
         ),
         stop_point=stop_point,
     )
@@ -410,7 +414,7 @@ async def _keep_local_key(keys: Keys, path: Path) -> None:
         with contextlib.suppress(Unauthorized):
             await keys.recognise(f"Bearer {text}")
             return
-    _, token = await keys.create(DEFAULT_TEAM_ID, "local command line")
+    _, token = await keys.create(DEFAULT_TEAM_ID, "local command line", scopes=KEY_SCOPES)
     await asyncio.to_thread(_write_private, path, token.text + "\n")
 
 

@@ -111,6 +111,12 @@ class Settings:
     history_runs_per_job: int = _knob(
         100_000, "A job keeps at most this many runs, the newest.", low=10, high=100_000_000
     )
+    audit_days: int = _knob(
+        365,
+        "Entries of the audit log older than this are removed, in days. Nothing removes one of the last 30 days.",
+        low=30,
+        high=36_500,
+    )
     pings_per_second: int = _knob(
         20, "Pings that one monitor may send a second, on average; more are answered 429.", low=1, high=1_000_000
     )

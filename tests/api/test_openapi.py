@@ -62,6 +62,8 @@ OPERATIONS = {
     "create_api_key": "POST /v1/api-keys",
     "list_api_keys": "GET /v1/api-keys",
     "revoke_api_key": "DELETE /v1/api-keys/{key_id}",
+    "list_audit_entries": "GET /v1/audit",
+    "export_audit_entries": "GET /v1/audit.csv",
     "show_health": "GET /healthz",
     "show_readiness": "GET /readyz",
     "show_metrics": "GET /metrics",
@@ -137,7 +139,8 @@ async def test_every_error_is_documented_as_a_problem(document: dict[str, Any]) 
         codes = set(operation["responses"])
         assert "500" in codes, where
         if path.startswith("/v1/"):
-            assert {"401", "422", "503"} <= codes, where
+            assert {"401", "403", "422", "503"} <= codes, where
+            assert operation["responses"]["403"]["description"].startswith("It needs the permission `"), where
             assert operation["security"] == [{"apiKey": []}], where
         else:
             assert "security" not in operation, where

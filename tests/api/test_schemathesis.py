@@ -30,6 +30,7 @@ from tests.api.test_openapi import OPERATIONS
 from tests.support.channels import FakeKind
 
 from zerocron.app import run_node
+from zerocron.core.access import KEY_SCOPES
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.settings import Settings
 
@@ -65,7 +66,7 @@ class Served:
         assert (await receive())["type"] == "lifespan.startup"
         async with contextlib.AsyncExitStack() as stack:
             self._node = await stack.enter_async_context(run_node(self._settings, kinds={"fake": FakeKind()}))
-            _, token = await self._node.keys.create(DEFAULT_TEAM_ID, "schemathesis")
+            _, token = await self._node.keys.create(DEFAULT_TEAM_ID, "schemathesis", scopes=KEY_SCOPES)
             self.headers = {"Authorization": f"Bearer {token.text}"}
             await send({"type": "lifespan.startup.complete"})
             assert (await receive())["type"] == "lifespan.shutdown"

@@ -18,7 +18,9 @@ from zerocron.actions.idempotency import Once, make, still_there
 from zerocron.actions.schedules import given_timezone, read, spoken
 from zerocron.clock import Clock
 from zerocron.core import placeholders
+from zerocron.core.access import SERVER, Actor
 from zerocron.core.alerting import JOB_DEFAULT, Notify, checked, read_notify, write_notify
+from zerocron.core.auditing import changes
 from zerocron.core.errors import Conflict, Invalid, NotFound
 from zerocron.core.ids import new_id
 from zerocron.core.lifecycle import OPEN, WAITING, Event, advance
@@ -51,6 +53,7 @@ from zerocron.core.schedule import DayMatch, DstPolicy
 from zerocron.core.secret import SECRETS_A_REQUEST_MAX
 from zerocron.core.success import check_path, check_pattern, check_status_pattern
 from zerocron.core.understanding import DEFAULT_TIMEZONE, Understood
+from zerocron.storage.ledger import audit
 from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
@@ -130,7 +133,7 @@ class JobSpec:
 
 
 class Jobs:
-    """Verbs on the jobs of a team. Another team's job is not there."""
+    """Verbs on the jobs of a team. Another team's job is not there. `by`: who asked for it, for the audit log."""
 
     def __init__(self, *, ledger: Ledger, timetable: Timetable, clock: Clock, allow_insecure_tls: bool = False) -> None:
         self._ledger = ledger
@@ -138,7 +141,9 @@ class Jobs:
         self._clock = clock
         self._allow_insecure_tls = allow_insecure_tls
 
-    async def create(self, team_id: str, spec: JobSpec, idempotency_key: str | None = None) -> tuple[Job, bool]:
+    async def create(
+        self, team_id: str, spec: JobSpec, idempotency_key: str | None = None, *, by: Actor = SERVER
+    ) -> tuple[Job, bool]:
         """The new job and True; or the job this idempotency key made before and False. Raises Invalid, Conflict."""
         now = self._clock.now()
         once = Once.of(team_id, "jobs.create", idempotency_key, dataclasses.asdict(spec))
@@ -163,6 +168,8 @@ class Jobs:
             _check_signing(connection, job, now)
             check_named(connection, team_id, spec.notify)
             job_rows.insert(connection, job)
+            _, made = _changes(JobSpec("", "", ""), spec)
+            _record(connection, job, "create", by, now, after=made)
             return job, True
 
         def look_up(connection: Connection) -> tuple[Job, bool] | None:
@@ -194,7 +201,7 @@ class Jobs:
             )
         )
 
-    async def edit(self, team_id: str, job_id: str, change: Callable[[JobSpec], JobSpec]) -> Job:
+    async def edit(self, team_id: str, job_id: str, change: Callable[[JobSpec], JobSpec], *, by: Actor = SERVER) -> Job:
         """Apply a change to the job as it is. A new schedule counts from now; no slot of the old one is created.
 
         Raises NotFound, Invalid.
@@ -221,13 +228,15 @@ class Jobs:
             if before.overlap == Overlap.ALLOW != spec.overlap:
                 _give_place(connection, edited, now)
             _save(connection, edited, seen=job)
+            was, became = _changes(before, spec, {"status": job.status}, {"status": edited.status})
+            _record(connection, edited, "edit", by, now, before=was, after=became)
             return edited
 
         job = await self._write_when_begun(transaction)
         await self._point_at(job)
         return job
 
-    async def pause(self, team_id: str, job_id: str) -> Job:
+    async def pause(self, team_id: str, job_id: str, *, by: Actor = SERVER) -> Job:
         """Stop the schedule and cancel waiting runs. A paused job stays as it is, a disabled one becomes paused.
 
         Raises NotFound, Conflict.
@@ -238,13 +247,13 @@ class Jobs:
                 raise Conflict("The job is completed: its schedule has no slot left, so there is nothing to pause.")
             return None if job.status == JobStatus.PAUSED else JobStatus.PAUSED
 
-        return await self._stop(team_id, job_id, paused, Reason.JOB_PAUSED)
+        return await self._stop(team_id, job_id, paused, Reason.JOB_PAUSED, by)
 
-    async def delete(self, team_id: str, job_id: str) -> None:
+    async def delete(self, team_id: str, job_id: str, *, by: Actor = SERVER) -> None:
         """Remove the job and cancel waiting runs; its history stays until it is old. Raises NotFound."""
-        await self._stop(team_id, job_id, lambda _job, _is_under_way: JobStatus.DELETED, Reason.JOB_DELETED)
+        await self._stop(team_id, job_id, lambda _job, _is_under_way: JobStatus.DELETED, Reason.JOB_DELETED, by)
 
-    async def resume(self, team_id: str, job_id: str) -> Job:
+    async def resume(self, team_id: str, job_id: str, *, by: Actor = SERVER) -> Job:
         """Go on with the next slot from now; paused time is never replayed. A disabled job starts to count anew.
 
         Raises NotFound, Conflict.
@@ -266,6 +275,8 @@ class Jobs:
                 job, version=job.version + 1, status=JobStatus.ACTIVE, updated_at=now, state=state
             )
             _save(connection, resumed, seen=job)
+            was, became = {"status": job.status}, {"status": resumed.status}
+            _record(connection, resumed, "resume", by, now, before=was, after=became)
             return resumed
 
         job = await self._ledger.write(transaction)
@@ -273,7 +284,13 @@ class Jobs:
         return job
 
     async def trigger(
-        self, team_id: str, job_id: str, *, triggered_by: str, idempotency_key: str | None = None
+        self,
+        team_id: str,
+        job_id: str,
+        *,
+        triggered_by: str,
+        idempotency_key: str | None = None,
+        by: Actor = SERVER,
     ) -> tuple[Run, bool]:
         """Ask for a run now, outside of the schedule, which does not move; the run and whether it is new.
 
@@ -305,6 +322,7 @@ class Jobs:
                 created_at=now,
             )
             run_rows.insert(connection, [run])
+            _record(connection, job, "trigger", by, now, after={"run_id": run.id})
             return run, True
 
         def look_up(connection: Connection) -> tuple[Run, bool] | None:
@@ -375,7 +393,12 @@ class Jobs:
             )
 
     async def _stop(
-        self, team_id: str, job_id: str, status_after: Callable[[Job, bool], JobStatus | None], reason: Reason
+        self,
+        team_id: str,
+        job_id: str,
+        status_after: Callable[[Job, bool], JobStatus | None],
+        reason: Reason,
+        by: Actor,
     ) -> Job:
         def transaction(connection: Connection) -> tuple[Job, list[Run]]:
             job = _existing(connection, team_id, job_id)
@@ -393,6 +416,8 @@ class Jobs:
             _leave_behind(connection, job, stopped, reason, now)
             _save(connection, stopped, seen=job)
             _cancel(connection, waiting, reason, now)
+            verb = "delete" if status == JobStatus.DELETED else "pause"
+            _record(connection, stopped, verb, by, now, before={"status": job.status}, after={"status": status})
             return stopped, waiting
 
         job, cancelled = await self._write_when_begun(transaction)
@@ -436,6 +461,53 @@ def _existing(connection: Connection, team_id: str, job_id: str, *, lock: bool =
 def _save(connection: Connection, job: Job, *, seen: Job) -> None:
     if not job_rows.update_definition(connection, job, seen_version=seen.version):
         raise Conflict("Somebody else changed the job at the same moment. Look at it again, then repeat your change.")
+
+
+_NOT_RECORDED = ("headers", "body")
+"""They may hold credentials."""
+
+_NAMES_IN_API = {
+    "timeout_seconds": "timeout",
+    "catchup_window_seconds": "catchup_window",
+    "retry.delay_seconds": "retry.delay",
+}
+
+
+def _changes(
+    before: JobSpec,
+    after: JobSpec,
+    was: Mapping[str, object] | None = None,
+    became: Mapping[str, object] | None = None,
+) -> tuple[dict[str, object], dict[str, object]]:
+    """What differs between two specifications, and in what goes with them, as the audit log tells it."""
+    return changes(
+        dataclasses.asdict(before) | dict(was or {}),
+        dataclasses.asdict(after) | dict(became or {}),
+        hidden=_NOT_RECORDED,
+        renamed=_NAMES_IN_API,
+    )
+
+
+def _record(
+    connection: Connection,
+    job: Job,
+    verb: str,
+    by: Actor,
+    at: Instant,
+    *,
+    before: Mapping[str, object] | None = None,
+    after: Mapping[str, object] | None = None,
+) -> None:
+    audit.record(
+        connection,
+        team_id=job.team_id,
+        at=at,
+        by=by,
+        action=f"job.{verb}",
+        subject=audit.Subject("job", job.id, job.name),
+        before=before,
+        after=after,
+    )
 
 
 def _first_free_instant(connection: Connection, job_id: str, now: Instant) -> Instant:

@@ -9,6 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from zerocron.api import (
     alerts,
+    audit,
     channels,
     jobs,
     keys,
@@ -21,6 +22,7 @@ from zerocron.api import (
     secrets,
     signing,
 )
+from zerocron.api.access import only_who_may
 from zerocron.api.gate import SECURITY_HEADERS, Gate
 from zerocron.api.openapi import document
 from zerocron.api.pings import PATH as PING_PATH
@@ -56,6 +58,7 @@ def create_application(services: Services, *, only_operation: bool = False) -> F
         openapi_url="/openapi.json",
         redirect_slashes=False,  # a redirect would be built from whatever the Host header says
         generate_unique_id_function=lambda route: route.name,
+        dependencies=[Depends(only_who_may)],
     )
     app.state.services = services
     problems.install(app)
@@ -64,7 +67,7 @@ def create_application(services: Services, *, only_operation: bool = False) -> F
         app.ping_path = PingPath(services.pings, SECURITY_HEADERS.items())
     app.include_router(operation.router)
     if not only_operation:
-        for module in (jobs, runs, monitors, channels, alerts, schedules, secrets, signing, keys):
+        for module in (jobs, runs, monitors, channels, alerts, schedules, secrets, signing, keys, audit):
             app.include_router(module.router, dependencies=[Depends(only_what_is_known)])
         app.include_router(reference.router)
     return app

@@ -94,7 +94,13 @@ class Gate:
         given = Headers(scope=scope).getlist("authorization")
         if len(given) != 1:
             raise Unauthorized
-        return await self._services.keys.recognise(given[0])
+        return await self._services.keys.recognise(given[0], client_address(scope))
+
+
+def client_address(scope: Scope) -> str:
+    """Where the request came from, as the audit log has it; empty where that is not known."""
+    client = scope.get("client")
+    return str(client[0])[:45] if client else ""
 
 
 class _Answer:

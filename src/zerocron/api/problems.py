@@ -27,6 +27,7 @@ from zerocron.api.wording import fault_of
 from zerocron.core.errors import (
     Conflict,
     FieldError,
+    Forbidden,
     Invalid,
     NotFound,
     TooLarge,
@@ -43,6 +44,7 @@ STATUSES: Mapping[type[ZerocronError], HTTPStatus] = {
     NotFound: HTTPStatus.NOT_FOUND,
     Conflict: HTTPStatus.CONFLICT,
     Unauthorized: HTTPStatus.UNAUTHORIZED,
+    Forbidden: HTTPStatus.FORBIDDEN,
     TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
 }
@@ -74,6 +76,11 @@ class Problem(Output):
     detail: str = Field(description="What went wrong and what to do, for a person.")
     errors: list[Fault] = Field(default=[], description="The fields at fault, at most 20.")
     suggestions: list[str] = Field(default=[], description="Inputs that would be accepted instead.")
+    code: str = Field(
+        default="",
+        description="What a program can do about it: `reauthenticate` with a 403 means that the same request succeeds "
+        "once the person has proved anew who they are.",
+    )
     error_id: str = Field(default="", description="With a 500: the id under which the server's log has the rest.")
 
 
@@ -126,6 +133,7 @@ def of_error(error: ZerocronError) -> Response:
         errors=error.fields if isinstance(error, Invalid) else (),
         suggestions=error.suggestions if isinstance(error, Invalid) else (),
         headers=_HEADERS.get(status),
+        **({"code": error.code} if isinstance(error, Forbidden) and error.code else {}),
     )
 
 

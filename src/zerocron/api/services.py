@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import Depends, Header, Request, Response
 
+from zerocron.actions.audit import Audit
 from zerocron.actions.channels import Channels
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
@@ -45,6 +46,7 @@ class Services:
     channels: Channels
     pings: Pings
     base_url: str
+    audit: Audit
 
 
 async def services_of(request: Request) -> Services:

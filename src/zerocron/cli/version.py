@@ -51,5 +51,6 @@ def openapi() -> None:
         channels=nobody,
         pings=nobody,
         base_url="",
+        audit=nobody,
     )
     print_json(create_application(services).openapi())

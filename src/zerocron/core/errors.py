@@ -5,6 +5,7 @@
     ├── NotFound       there is no such thing, or it is another team's         (API 404, CLI exit 4)
     ├── Conflict       the thing is in a state that does not allow this        (API 409, CLI exit 5)
     ├── Unauthorized   no key, or not a good one; one text for both            (API 401, CLI exit 3)
+    ├── Forbidden      a good key or sign-in that may not do this              (API 403, CLI exit 3)
     ├── TooLarge       the input is bigger than the published bound            (API 413, CLI exit 2)
     └── Unavailable    a part we need is away; try again later                 (API 503, CLI exit 6)
         ├── Unclear          the same, and nobody knows whether the change was made
@@ -68,6 +69,14 @@ class Unauthorized(ZerocronError):
 
     def __init__(self) -> None:
         super().__init__("Send a valid API key as 'Authorization: Bearer 0c_...'.")
+
+
+class Forbidden(ZerocronError):
+    """Who asks is known, and may not do this. `code` is for programs: what would help, where something would."""
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class TooLarge(ZerocronError):

@@ -228,6 +228,7 @@ sessions = Table(
 # Those that live, and those whose runs are still to be taken over: a handful among all that ever were.
 Index("ix_sessions_expires_at", sessions.c.expires_at, **_where("settled_at IS NULL"))
 
+# `scopes`: with blanks between them. `created_by`: the person who made it; null when that was a key or the server.
 api_keys = Table(
     "api_keys",
     metadata,
