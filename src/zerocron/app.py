@@ -18,7 +18,7 @@ import resource
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,12 +32,15 @@ from zerocron import __version__
 from zerocron.actions import resume
 from zerocron.actions.audit import Audit
 from zerocron.actions.channels import Channels
+from zerocron.actions.entrance import Entrance
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
+from zerocron.actions.one_time_links import new_reset_link, new_setup_link
 from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
 from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets, check_master_keys
+from zerocron.actions.sign_ins import SignIns
 from zerocron.actions.signing import Signing
 from zerocron.api.application import create_application
 from zerocron.api.services import Services
@@ -47,10 +50,11 @@ from zerocron.channels.sending import Outlets
 from zerocron.clock import Clock, LedgerClock, SystemClock
 from zerocron.core.access import KEY_SCOPES
 from zerocron.core.addresses import OwnEndpoint, parse_allow
-from zerocron.core.errors import Unauthorized, Unavailable
+from zerocron.core.errors import Conflict, Unauthorized, Unavailable
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.schedule import tzdata_version
 from zerocron.core.sealing import Keyring, new_master_key, read_master_keys
+from zerocron.dashboard import gallery, site
 from zerocron.demo import SAMPLES, DemoTarget, make_monitor, make_samples
 from zerocron.engine.run import Bounds, Engine, Loop
 from zerocron.engine.sessions import RENEW_SECONDS, OnTime, Session
@@ -106,6 +110,7 @@ class Node:
     ledger: Ledger
     monitors: Monitors
     pings: Pings
+    clock: Clock
 
 
 @contextlib.asynccontextmanager
@@ -130,14 +135,13 @@ async def run_node(
         outlets = _outlets(settings, outbound, clock, kinds)
         engine = _make_engine(settings, ground, outbound, outlets, stop_point) if settings.role != "api" else None
         jobs = Jobs(
-            ledger=ledger,
-            timetable=ground.timetable,
-            clock=clock,
-            allow_insecure_tls=settings.allow_insecure_tls,
+            ledger=ledger, timetable=ground.timetable, clock=clock, allow_insecure_tls=settings.allow_insecure_tls
         )
         keys = Keys(ledger=ledger, clock=clock)
         secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
         channels = Channels(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
+        entrance = Entrance(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
+        stack.push_async_callback(entrance.close)
         monitors, pings, ping_loops = await _make_monitors(settings, ground, stack)
         if engine is not None:
             engine.heartbeat.pings_owed_since = lambda: pings.owed_since
@@ -161,9 +165,14 @@ async def run_node(
                 pings=pings,
                 base_url=outlets.base_url,
                 audit=Audit(ledger=ledger),
+                entrance=entrance,
             ),
             only_operation=settings.role == "engine",
         )
+        if settings.role != "engine":
+            site.install(application, now_ms=clock.now, version=__version__)
+            if settings.development:
+                application.router.routes.extend(gallery.routes())
         if engine is not None:
             await engine.start()
             stack.push_async_callback(engine.stop, settings.drain_seconds, force)
@@ -171,16 +180,19 @@ async def run_node(
             time_keeping = Loop("clock", partial(_keep_time, ledger, ground.on_time), clock=clock, metrics=metrics)
             time_keeping.start()
             stack.push_async_callback(time_keeping.stop)
-        _start_upkeep(engine, keys, ground, stack)
-        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings)
+        _start_upkeep(engine, keys, entrance.sign_ins, ground, stack)
+        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, clock)
 
 
-def _start_upkeep(engine: Engine | None, keys: Keys, ground: Ground, stack: contextlib.AsyncExitStack) -> None:
+def _start_upkeep(
+    engine: Engine | None, keys: Keys, sign_ins: SignIns, ground: Ground, stack: contextlib.AsyncExitStack
+) -> None:
     """What goes on beside the work: it may be late, and its failures stop nothing."""
     clock, metrics = ground.clock, ground.metrics
-    key_use = Loop("key-use", keys.save_use, clock=clock, metrics=metrics)
-    key_use.start()
-    stack.push_async_callback(_stop_key_use, key_use, keys)
+    for name, save in (("key-use", keys.save_use), ("sign-in-use", sign_ins.save_use)):
+        use = Loop(name, save, clock=clock, metrics=metrics)
+        use.start()
+        stack.push_async_callback(_stop_use, use, save)
     if engine is None:
         return
     zone_data = ZoneData(ledger=ground.ledger, timetable=ground.timetable, clock=clock, version=tzdata_version())
@@ -402,9 +414,9 @@ def _tune_interpreter(settings: Settings) -> None:
     gc.freeze()  # modules and classes stay for ever; no need to look at them again and again
 
 
-async def _stop_key_use(loop: Loop, keys: Keys) -> None:
+async def _stop_use(loop: Loop, save: Callable[[], Awaitable[float]]) -> None:
     await loop.stop()
-    await keys.save_use()
+    await save()
 
 
 async def _keep_local_key(keys: Keys, path: Path) -> None:
@@ -474,6 +486,7 @@ class Announcement:
     role: str
     ledger: str
     timetable: str
+    setup_url: str | None = None
 
 
 async def serve(
@@ -508,6 +521,7 @@ async def serve(
             await make_samples(node.jobs, target.port)
             target.ping_url = await make_monitor(node.monitors, url_of(listener))
         url = url_of(listener)
+        setup_path = await _setup_path(node) if settings.role != "engine" else None
         await asyncio.to_thread(_write_private, settings.local_url_path, url + "\n")
         stack.callback(settings.local_url_path.unlink, missing_ok=True)
         announce(
@@ -518,6 +532,7 @@ async def serve(
                 settings.role,
                 "PostgreSQL" if settings.database_url else "SQLite",
                 "Redis" if settings.redis_url else "memory",
+                None if setup_path is None else (settings.base_url.rstrip("/") or url) + setup_path,
             )
         )
         await stopping.wait()
@@ -535,6 +550,39 @@ def _on_signals(stopping: asyncio.Event, force: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number.name)
+
+
+async def _setup_path(node: Node) -> str | None:
+    """Where the first owner is made; None when there is one."""
+    now = node.clock.now()
+    try:
+        return await node.ledger.write(lambda connection: new_setup_link(connection, now))
+    except Conflict:
+        return None
+
+
+async def one_time_url(settings: Settings, *, reset_email: str | None = None) -> str:
+    """A link that makes the first owner, or lets the person of that address set a new password. It is made beside a
+    server that runs. Raises Conflict when there is an owner, NotFound, Invalid, Unavailable."""
+
+    def make(connection: Connection) -> str:
+        now = database_time(connection) or SystemClock().now()
+        return new_setup_link(connection, now) if reset_email is None else new_reset_link(connection, reset_email, now)
+
+    ledger: Ledger
+    if settings.database_url:
+        ledger = await PostgresLedger.open(settings.database_url, upgrade, connections_max=3)
+    else:
+        try:
+            ledger = await SqliteLedger.open(settings.database_path, upgrade)
+        except Conflict:
+            ledger = SqliteLedger.beside(settings.database_path)
+    try:
+        path = await ledger.write(make)
+    finally:
+        await ledger.close()
+    running_at = await asyncio.to_thread(_read_if_there, settings.local_url_path)
+    return (settings.base_url or running_at or f"http://{settings.host}:{settings.port}").rstrip("/") + path
 
 
 async def migrate(settings: Settings) -> None:

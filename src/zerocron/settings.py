@@ -137,6 +137,9 @@ class Settings:
         "not see: whoever may create channels can then reach whatever this server can. Needs the extra apprise.",
     )
     metrics: bool = _knob(True, "Serve /metrics for Prometheus. It needs no key; switch it off where that matters.")
+    development: bool = _knob(
+        False, "Serve /-/specimens: every page with sample data, for whoever changes the pages. Shows nothing of yours."
+    )
     log_level: str = _knob("info", "debug, info, warning or error.")
     log_format: str = _knob("auto", "json, text, or auto: text on a terminal, JSON elsewhere.")
 

@@ -16,9 +16,9 @@ from tests.support.clock import ManualClock
 
 from zerocron.core.errors import Unavailable
 from zerocron.core.exchange import Outcome, Request, Response, Timings
-from zerocron.core.model import Definition, RetryPolicy, Run, SuccessRule
+from zerocron.core.model import Definition, Reason, RetryPolicy, Run, SuccessRule
 from zerocron.engine.attempt import Attempt, Result, Started
-from zerocron.engine.executor import Executor
+from zerocron.engine.executor import LATE_LOOK_MS, Executor
 from zerocron.engine.judging import judge
 from zerocron.engine.reads import READ_TRIES
 from zerocron.engine.rendering import render
@@ -195,18 +195,24 @@ class Bench:
         self.results: list[Result] = []
         self.recorded = asyncio.Event()
         self.recorded.set()
-        self.loads = 0
+        self.loads = self.sent = 0
+        self.stopped: Reason | None = None
         self.metrics = Metrics()
         self.executor = Executor(
             load=self.load,
             send=self.send,
+            stopped=self.why_stopped,
             settle=self.settle,
             clock=self.clock,
             metrics=self.metrics,
             capacity=capacity,
         )
 
+    async def why_stopped(self, _run: Run) -> Reason | None:
+        return self.stopped
+
     async def send(self, request: Request) -> Outcome:
+        self.sent += 1
         await self.gate.wait()
         if request.url.endswith("/fault"):
             raise LookupError("a fault of ours")
@@ -294,6 +300,33 @@ async def test_what_cannot_be_loaded_in_time_is_no_failure_of_the_job() -> None:
     await bench.clock.advance(10)
     [result] = bench.results
     assert (result.is_shortage, result.execution.session_id) == (True, SESSION_ID)
+
+
+@pytest.mark.parametrize(
+    ("committed_ms", "late_ms", "is_asked"),
+    [
+        (0, 0, False),
+        (0, LATE_LOOK_MS, False),
+        (0, LATE_LOOK_MS + 1, True),  # of such an attempt nobody knows by then whether it is still wanted
+        (-25, 0, False),
+        (-25, 1, True),  # committed before its slot, and its commit answered after it
+    ],
+)
+async def test_an_attempt_that_begins_late_is_called_off_when_its_job_was_stopped_meanwhile(
+    committed_ms: int, late_ms: int, is_asked: bool
+) -> None:
+    bench = Bench()
+    bench.gate.set()
+    bench.stopped = Reason.JOB_DELETED
+    begins_at = bench.clock.now() - late_ms
+    run = dataclasses.replace(a_run(a_job()), created_at=begins_at + committed_ms, attempt_started_at=begins_at)
+    bench.launch(run)
+    await bench.clock.rest()
+    [result] = bench.results
+    assert result.called_off == (Reason.JOB_DELETED if is_asked else None)
+    assert bench.sent == (0 if is_asked else 1)
+    if is_asked:
+        assert (result.execution.error_kind, result.execution.started_at) == ("called_off", begins_at)
 
 
 async def test_draining_waits_for_what_is_in_flight() -> None:

@@ -107,9 +107,8 @@ class Keys:
         await self._ledger.write(transaction)
         self._remembered.pop(key_id, None)
 
-    async def recognise(self, authorization: str | None, address: str = "") -> Bearer:
-        """Who sent this `Authorization` header, from that address. Raises Unauthorized, with one text for every
-        reason."""
+    async def recognise(self, authorization: str | None) -> Bearer:
+        """Who sent this `Authorization` header. Raises Unauthorized, with one text for every reason."""
         scheme, _, text = (authorization or "").partition(" ")
         token = read_token(text.strip()) if scheme.lower() == "bearer" else None
         if token is None:
@@ -121,7 +120,7 @@ class Keys:
         if key is None or not matches or key.revoked_at is not None or key.has_expired(now):
             raise Unauthorized
         self._uses.noted[key.id] = now
-        return Bearer(key.team_id, Actor("key", key.id, key.name, address), key.scopes, key_id=key.id)
+        return Bearer(key.team_id, Actor("key", key.id, key.name), key.scopes, key_id=key.id)
 
     async def save_use(self) -> float:
         """Write down when keys were last used; returns the seconds until the next time."""

@@ -13,6 +13,7 @@ from zerocron.api import (
     channels,
     jobs,
     keys,
+    me,
     monitors,
     operation,
     problems,
@@ -20,6 +21,8 @@ from zerocron.api import (
     runs,
     schedules,
     secrets,
+    setup,
+    sign_in,
     signing,
 )
 from zerocron.api.access import only_who_may
@@ -29,6 +32,23 @@ from zerocron.api.pings import PATH as PING_PATH
 from zerocron.api.pings import PingPath
 from zerocron.api.services import Services
 from zerocron.api.strictness import only_what_is_known
+
+_MODULES = (
+    jobs,
+    runs,
+    monitors,
+    channels,
+    alerts,
+    schedules,
+    secrets,
+    signing,
+    keys,
+    audit,
+    sign_in,
+    me,
+    setup,
+)
+"""In the order of the reference."""
 
 
 class Application(FastAPI):
@@ -67,7 +87,7 @@ def create_application(services: Services, *, only_operation: bool = False) -> F
         app.ping_path = PingPath(services.pings, SECURITY_HEADERS.items())
     app.include_router(operation.router)
     if not only_operation:
-        for module in (jobs, runs, monitors, channels, alerts, schedules, secrets, signing, keys, audit):
+        for module in _MODULES:
             app.include_router(module.router, dependencies=[Depends(only_what_is_known)])
         app.include_router(reference.router)
     return app

@@ -39,45 +39,6 @@ class Operation:
         return str(self.raw["summary"])
 
 
-def front_page(version: str) -> str:
-    """What answers at `/`: who this is, and where to go on."""
-    links = (
-        ("/docs", "API reference", "Every request with its fields, bounds and an example that works."),
-        ("/openapi.json", "OpenAPI document", "The same for programs: clients and tests are made of it."),
-        ("/healthz", "Health", "Whether this server answers. /readyz says whether it can do its work."),
-    )
-    items = "".join(
-        f'<li><a href="{href}"><strong>{text(name)}</strong><span>{text(about)}</span></a></li>'
-        for href, name, about in links
-    )
-    return _page(
-        "0cron",
-        f'<main class="front" id="content"><p class="mark" aria-hidden="true">0</p><h1>0cron</h1>'
-        f'<p class="lead">The right HTTP request, at the right second, once, with proof.</p>'
-        f'<ul class="doors">{items}</ul><p class="quiet">Version {text(version)}</p></main>',
-    )
-
-
-def signpost_page(noun: str, identity: str) -> str:
-    """Where the link of an alert leads: how to look at the job or monitor. It shows nothing of it, for nobody has said
-    who they are."""
-    commands = "\n".join(line.format(id=identity) for line in _LOOKING_AT[noun])
-    return _page(
-        f"0cron {noun}",
-        f'<main class="front" id="content"><p class="mark" aria-hidden="true">0</p><h1>Look at this {text(noun)}</h1>'
-        f'<p class="lead">You come from a message about a {text(noun)}. This server shows it on the command line, to '
-        f'whoever has a key:</p><pre tabindex="0"><code>{text(commands)}</code></pre>'
-        f'<p class="quiet">On another machine than the server\'s, set ZEROCRON_API_URL and ZEROCRON_API_KEY first. '
-        f'Programs ask <a href="/docs">the API</a> for <code>/v1/{text(noun)}s/{text(identity)}</code>.</p></main>',
-    )
-
-
-_LOOKING_AT = {
-    "job": ("0cron jobs show {id}", "0cron jobs runs {id}"),
-    "monitor": ("0cron monitors show {id}", "0cron monitors pings {id}"),
-}
-
-
 def reference_page(document: Document) -> str:
     """The whole reference."""
     shapes = Shapes(document)

@@ -55,6 +55,11 @@ TAGS = [
     {"name": "signing", "description": "With what requests are signed, so that receivers can tell that they are ours."},
     {"name": "api keys", "description": "Which programs may use the API, and for what."},
     {"name": "audit", "description": "What was done in the team, and by whom. Nobody can change it."},
+    {
+        "name": "people",
+        "description": "Who uses the pages: signing in, second factors, passwords. For browsers, with the cookie of a "
+        "sign-in in place of a key; what changes something has to come from a page of this server.",
+    },
     {"name": "operation", "description": "For those who run the server. No key is needed."},
 ]
 
@@ -63,6 +68,7 @@ _BODY = "JSON in UTF-8. It is read as such whatever `Content-Type` says, and als
 _REF = "#/components/schemas/"
 _MEANINGS = {
     HTTPStatus.UNAUTHORIZED: "There is no API key, or not a good one.",
+    HTTPStatus.FORBIDDEN: "This did not come from a page of this server, or is for who has signed in and not for keys.",
     HTTPStatus.NOT_FOUND: "There is no such thing, or it is another team's.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The request is too large.",
     HTTPStatus.REQUEST_URI_TOO_LONG: "The address is too long, its query included.",
@@ -74,6 +80,7 @@ _MEANINGS = {
 _HEADERS: dict[str, dict[str, str]] = {
     "401": {"WWW-Authenticate": "`Bearer`"},
     "415": {"Accept-Encoding": "`identity`"},
+    "429": {"Retry-After": "Seconds to wait."},
     "500": {"X-Error-Id": "The `error_id`."},
     "503": {"Retry-After": "Seconds to wait."},
 }
@@ -161,15 +168,15 @@ def _complete(path: str, method: str, operation: dict[str, Any], need: Need | No
     """Its name, its key, its problems and the headers of its answers. `need` None: it is not below `/v1/`."""
     operation["summary"] = operation["operationId"].replace("_", " ").replace("api key", "API key").capitalize()
     operation["summary"] = operation["summary"].replace("api key", "API key")
-    if need is not None and not need.is_public:
-        operation["security"] = [{_SCHEME: []}]
+    if need is not None:
+        operation["security"] = [] if need.is_public else [{_SCHEME: []}]
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _without_null(parameter["schema"])
     responses = operation["responses"]
     responses.pop("422", None)  # FastAPI's own; ours has another form
     if "requestBody" in operation:
         operation["requestBody"]["description"] = _BODY
-    for status in _problems_of(path, method, need):
+    for status in _problems_of(path, method, need) + ([HTTPStatus.FORBIDDEN] if "people" in operation["tags"] else []):
         responses.setdefault(str(int(status)), {"description": _MEANINGS[status]})
     if need is not None and (need.permission is not None or need.is_elevated):
         responses["403"] = {"description": " ".join(filter(None, (_refusal(need), _described(responses.get("403")))))}

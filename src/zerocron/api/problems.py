@@ -31,6 +31,7 @@ from zerocron.core.errors import (
     Invalid,
     NotFound,
     TooLarge,
+    TooMany,
     Unauthorized,
     Unavailable,
     Unclear,
@@ -46,6 +47,7 @@ STATUSES: Mapping[type[ZerocronError], HTTPStatus] = {
     Unauthorized: HTTPStatus.UNAUTHORIZED,
     Forbidden: HTTPStatus.FORBIDDEN,
     TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    TooMany: HTTPStatus.TOO_MANY_REQUESTS,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 RETRY_AFTER = {"Retry-After": "5"}
@@ -78,8 +80,8 @@ class Problem(Output):
     suggestions: list[str] = Field(default=[], description="Inputs that would be accepted instead.")
     code: str = Field(
         default="",
-        description="What a program can do about it: `reauthenticate` with a 403 means that the same request succeeds "
-        "once the person has proved anew who they are.",
+        description="What a program can do about it. `reauthenticate` with a 403: the same request succeeds once the "
+        "person has proved anew who they are. `code_needed` with a 401: a code of the second factor, too.",
     )
     error_id: str = Field(default="", description="With a 500: the id under which the server's log has the rest.")
 
@@ -127,13 +129,16 @@ def of_error(error: ZerocronError) -> Response:
     if isinstance(error, Unavailable):
         log.warning("unavailable", reason=message)  # the driver's words may name files and hosts: for the log only
         message = UNCLEAR if isinstance(error, Unclear) else AWAY
+    headers = _HEADERS.get(status)
+    if isinstance(error, TooMany):
+        headers = {"Retry-After": str(error.retry_after_seconds)}
     return problem(
         status,
         message,
         errors=error.fields if isinstance(error, Invalid) else (),
         suggestions=error.suggestions if isinstance(error, Invalid) else (),
-        headers=_HEADERS.get(status),
-        **({"code": error.code} if isinstance(error, Forbidden) and error.code else {}),
+        headers=headers,
+        **({"code": error.code} if isinstance(error, Forbidden | Unauthorized) and error.code else {}),
     )
 
 

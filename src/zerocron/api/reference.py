@@ -1,4 +1,4 @@
-"""/, /docs, where links in alerts lead, and what these pages are made of. No script, nothing from elsewhere."""
+"""/docs: the reference of the API, and what its page is made of. No script, nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -8,38 +8,11 @@ from importlib.resources import files
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
-from zerocron.api.docs_page import front_page, reference_page, signpost_page
-from zerocron.core.errors import NotFound
-from zerocron.core.model import is_uuid
+from zerocron.api.docs_page import reference_page
 
 CACHED = {"Cache-Control": "max-age=300"}
 
 router = APIRouter(include_in_schema=False)
-
-
-@router.get("/")
-async def front(request: Request) -> HTMLResponse:
-    """What answers here, and where to go on."""
-    return HTMLResponse(front_page(request.app.version))
-
-
-@router.get("/jobs/{identity}")
-async def job_signpost(identity: str) -> HTMLResponse:
-    """Where links in alerts lead."""
-    return _signpost("job", identity)
-
-
-@router.get("/monitors/{identity}")
-async def monitor_signpost(identity: str) -> HTMLResponse:
-    """Where links in alerts lead."""
-    return _signpost("monitor", identity)
-
-
-def _signpost(noun: str, identity: str) -> HTMLResponse:
-    """The same for those that exist and those that do not: whether one does is for its team to know."""
-    if not is_uuid(identity):
-        raise NotFound(f"That is no id of a {noun}.")
-    return HTMLResponse(signpost_page(noun, identity))
 
 
 @router.get("/docs")

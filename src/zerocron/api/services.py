@@ -10,11 +10,13 @@ from fastapi import Depends, Header, Request, Response
 
 from zerocron.actions.audit import Audit
 from zerocron.actions.channels import Channels
+from zerocron.actions.entrance import Entrance
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
 from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets
+from zerocron.actions.sign_ins import Visitor
 from zerocron.actions.signing import Signing
 from zerocron.clock import Clock
 from zerocron.core.access import Bearer
@@ -47,6 +49,7 @@ class Services:
     pings: Pings
     base_url: str
     audit: Audit
+    entrance: Entrance
 
 
 async def services_of(request: Request) -> Services:
@@ -62,7 +65,12 @@ async def _bearer(request: Request) -> Bearer:
     return found
 
 
+async def _visitor(request: Request) -> Visitor:
+    return Visitor(request.client.host if request.client else "", request.headers.get("user-agent", ""))
+
+
 Who = Annotated[Bearer, Depends(_bearer)]
+FromWhere = Annotated[Visitor, Depends(_visitor)]
 OnceKey = Annotated[
     str | None,
     Header(

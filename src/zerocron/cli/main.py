@@ -28,6 +28,7 @@ from zerocron.cli import (
     runs,
     secrets,
     serve,
+    setup_link,
     signing,
     version,
 )
@@ -36,6 +37,7 @@ from zerocron.cli.program import name
 
 _ORDER = (
     "serve",
+    "setup-link",
     "migrate",
     "doctor",
     "jobs",
@@ -77,6 +79,7 @@ _THERE = "With a server"
 _ALONE = "Without a server"
 
 app.command(rich_help_panel=_HERE)(serve.serve)
+app.command("setup-link", rich_help_panel=_HERE)(setup_link.setup_link)
 app.command(rich_help_panel=_HERE)(migrate.migrate)
 app.command(rich_help_panel=_HERE)(doctor.doctor)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_THERE)

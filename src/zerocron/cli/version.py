@@ -52,5 +52,6 @@ def openapi() -> None:
         pings=nobody,
         base_url="",
         audit=nobody,
+        entrance=nobody,
     )
     print_json(create_application(services).openapi())

@@ -9,6 +9,7 @@ REDIRECTS_MAX = 5
 
 ERROR_KINDS = {
     "address_refused": "The rules of this server do not allow 0cron to call the target's address or port.",
+    "called_off": "The job was paused, disabled or deleted just before this attempt; nothing was sent.",
     "connect_timeout": "The target did not accept the connection in time: it drops packets, or is too busy.",
     "connection_failed": "No connection to the target could be made, for a reason that has no kind of its own.",
     "connection_refused": "The target's machine refused the connection: nothing listens on that port.",

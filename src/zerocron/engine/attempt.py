@@ -38,6 +38,9 @@ class Result:
     no_retry: Reason | None = None
     """Why a next attempt would be of no use."""
 
+    called_off: Reason | None = None
+    """Why nothing was sent: somebody stopped the job before that."""
+
     @property
     def succeeded(self) -> bool:
         return self.execution.error_kind is None

@@ -21,8 +21,8 @@ import structlog
 
 from zerocron.clock import Clock
 from zerocron.core.errors import Unavailable
-from zerocron.core.exchange import Outcome, Request
-from zerocron.core.model import Definition, ExecutionStatus, RetryPolicy, Run
+from zerocron.core.exchange import ERROR_KINDS, Outcome, Request
+from zerocron.core.model import Definition, ExecutionStatus, Reason, RetryPolicy, Run
 from zerocron.core.redaction import Redactor
 from zerocron.core.requests import host_of
 from zerocron.core.secret import Secret
@@ -44,6 +44,13 @@ Secrets = Callable[[str, frozenset[str]], Awaitable[Mapping[str, Secret]]]
 SigningKeys = Callable[[str], Awaitable[Sequence[bytes]]]
 """The keys of a team that sign, the newest first, or NotSent, Unavailable."""
 
+Stopped = Callable[[Run], Awaitable[Reason | None]]
+"""Why a run's job is stopped (paused, disabled, deleted); None while it is not, and when that cannot be found out."""
+
+LATE_LOOK_MS = 100
+"""An attempt that begins so long after it was committed is looked at once more: whoever stopped the job meanwhile was
+told that nothing begins any more (promise 8). One committed before its slot is, as soon as it is late at all."""
+
 EARLY_SECONDS_MAX = 1.0
 """No run is committed longer before it begins."""
 
@@ -64,6 +71,10 @@ LEDGER_AWAY = NotSent("local_resources", "What the request needs could not be re
 
 async def always(_run: Run) -> bool:
     return True
+
+
+async def not_stopped(_run: Run) -> Reason | None:
+    return None
 
 
 async def no_secrets(_team_id: str, _names: frozenset[str]) -> Mapping[str, Secret]:
@@ -99,6 +110,7 @@ class Executor:
         team_max: int = 0,
         host_max: int = 0,
         permit: Permit = always,
+        stopped: Stopped = not_stopped,
         secrets: Secrets = no_secrets,
         signing_keys: SigningKeys = no_signing_keys,
         allow_insecure_tls: bool = False,
@@ -107,6 +119,7 @@ class Executor:
         self._send = send
         self._settle = settle
         self._permit = permit
+        self._stopped = stopped
         self._signing_keys = signing_keys
         self._allow_insecure_tls = allow_insecure_tls
         self._short_since: float | None = None
@@ -224,12 +237,14 @@ class Executor:
         try:
             attempt = Attempt(started.run, started.definition or await self._loaded(started.run))
             prepared = await self._prepared(attempt)
-            if (started.run.attempt_started_at or 0) > self._clock.now():
-                await self._due(started.run)
+            stopped = await self._stopped(started.run) if await self._is_late(started.run) else None
             if not await self._permit(started.run):
                 log.warning("attempt_not_sent", run_id=started.run.id, reason="its session has ended")
                 return  # whoever ended it settles the run
-            result = await self._attempt(attempt, prepared)
+            if stopped is None:
+                result = await self._attempt(attempt, prepared)
+            else:
+                result = self._called_off(started, stopped)
         except Unavailable:
             result = self._not_made(started, LEDGER_AWAY.kind, LEDGER_AWAY.message)
         except Exception:
@@ -238,6 +253,23 @@ class Executor:
             said = "0cron itself failed while executing this attempt; its log has the details."
             result = self._not_made(started, "internal", said)
         await self._settle(result)
+
+    async def _is_late(self, run: Run) -> bool:
+        """Wait until the attempt is to begin; whether by then its job may have been stopped by somebody."""
+        begins_at = run.attempt_started_at or 0
+        late_ms_max = LATE_LOOK_MS
+        if begins_at > self._clock.now():
+            await self._due(run)
+        elif run.created_at < begins_at:
+            late_ms_max = 0  # the answer to the commit came too late for whoever waited for this to begin
+        return self._clock.now() - begins_at > late_ms_max
+
+    def _called_off(self, started: Started, reason: Reason) -> Result:
+        """Nothing was sent. The attempt has its record, as of when it was to begin."""
+        begins_at = started.run.attempt_started_at or 0
+        result = self._not_made(started, "called_off", ERROR_KINDS["called_off"])
+        execution = dataclasses.replace(result.execution, started_at=begins_at, finished_at=begins_at)
+        return dataclasses.replace(result, execution=execution, called_off=reason)
 
     async def _due(self, run: Run) -> None:
         """Wait for the instant for which the run was started, if that was early. A clock that is set back meanwhile

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from zerocron.core.access import SERVER
 from zerocron.core.exchange import OWN_SHORTAGE_KINDS
-from zerocron.core.lifecycle import FINAL, Outlook, Verdict, settle, settle_lost, settle_shortage
+from zerocron.core.lifecycle import FINAL, Event, Outlook, Verdict, advance, settle, settle_lost, settle_shortage
 from zerocron.core.model import (
     Cause,
     EngineJob,
@@ -101,6 +101,8 @@ def _settler(
         outlook = Outlook(job.status, job.overlap, job.state.next_run_at, run.started_at or run.created_at, now)
         if result.is_shortage:
             return settle_shortage(outlook, shortages=shortages + 1)
+        if result.called_off is not None:
+            return Verdict(advance(RunStatus.RUNNING, Event.CANCEL), result.called_off)
         draws = None if result.succeeded else budget
         made = settle(
             outlook,

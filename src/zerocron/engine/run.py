@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,13 +18,15 @@ import structlog
 from zerocron.channels.contract import Ways
 from zerocron.channels.sending import Outlets
 from zerocron.clock import Clock
-from zerocron.core.model import Definition, Run
+from zerocron.core.errors import Unavailable
+from zerocron.core.model import STOPPED, Definition, JobStatus, Reason, Run
 from zerocron.core.retry import RetryBudget
 from zerocron.core.sealing import Keyring
 from zerocron.engine.executor import Executor, Send
 from zerocron.engine.finisher import Finisher
 from zerocron.engine.heartbeat import Heartbeat
 from zerocron.engine.notifier import Notifier
+from zerocron.engine.reads import SharedReads
 from zerocron.engine.retention import Retention
 from zerocron.engine.scheduler import Scheduler
 from zerocron.engine.sessions import Session
@@ -165,6 +167,7 @@ class Engine:
         )
         self.unsealer = Unsealer(ledger=ledger, clock=clock, keyring=keyring)
         self._signer = Signer(ledger=ledger, clock=clock, keyring=keyring)
+        self._statuses: SharedReads[str, str] = SharedReads(self._read_statuses)
         self.executor = Executor(
             load=self._load_definition,
             send=send,
@@ -175,6 +178,7 @@ class Engine:
             team_max=bounds.team_in_flight_max,
             host_max=bounds.host_in_flight_max,
             permit=self.session.permits,
+            stopped=self._why_stopped,
             secrets=self.unsealer.secrets,
             signing_keys=self._signer.keys,
             allow_insecure_tls=allow_insecure_tls,
@@ -246,6 +250,16 @@ class Engine:
         found = await self._ledger.read(lambda connection: job_rows.definitions(connection, [key]))
         return found[key]
 
+    async def _read_statuses(self, job_ids: frozenset[str]) -> Mapping[str, str]:
+        return await self._ledger.read(lambda connection: job_rows.statuses(connection, job_ids))
+
+    async def _why_stopped(self, run: Run) -> Reason | None:
+        try:
+            found = await self._statuses.get(frozenset([run.job_id]))
+        except Unavailable:
+            return None  # nobody was told that the job is stopped while the ledger was away
+        return STOPPED.get(found.get(run.job_id, JobStatus.ACTIVE))
+
     async def start(self) -> None:
         """Open the session, settle what a dead process left, and begin."""
         await self.session.open()
@@ -278,6 +292,7 @@ class Engine:
         await self._finisher.stop()
         await self.unsealer.close()
         await self._signer.close()
+        await self._statuses.close()
         for loop in self._keeping:
             await loop.stop()
         await self.notifier.stop()

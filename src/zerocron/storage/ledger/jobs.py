@@ -205,6 +205,13 @@ def existing(connection: Connection, job_ids: Sequence[str]) -> set[str]:
     return scheduled.existing(connection, jobs, job_ids)
 
 
+def statuses(connection: Connection, job_ids: Iterable[str]) -> dict[str, str]:
+    """What these jobs are now: active, paused, and so on."""
+    rows = batch(connection.dialect.name, columns_of([jobs.c.id]))
+    query = select(jobs.c.id, jobs.c.status).where(jobs.c.id == rows.c.id)
+    return {row[0]: row[1] for row in connection.execute(query, pack([[job_id] for job_id in job_ids]))}
+
+
 def wait_for(connection: Connection, job_id: str) -> None:
     """Hold a job, after whoever holds it now has committed or not."""
     connection.execute(select(jobs.c.id).where(jobs.c.id == job_id).with_for_update())

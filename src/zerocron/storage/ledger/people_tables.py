@@ -97,7 +97,7 @@ sign_ins = Table(
     PrimaryKeyConstraint("id"),
     UniqueConstraint("token_hash"),
 )
-Index("ix_sign_ins_person_id", sign_ins.c.person_id, **_where("ended_at IS NULL"))
+Index("ix_sign_ins_person_id", sign_ins.c.person_id)
 
 # Links that work once: the first owner's, a new password's, an invitation's.
 one_time_links = Table(

@@ -125,7 +125,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_sign_ins")),
         sa.UniqueConstraint("token_hash", name=op.f("uq_sign_ins_token_hash")),
     )
-    _open_rows("ix_sign_ins_person_id", "sign_ins", ["person_id"], "ended_at IS NULL")
+    op.create_index("ix_sign_ins_person_id", "sign_ins", ["person_id"], unique=False)
     op.create_table(
         "one_time_links",
         sa.Column("id", _ID, nullable=False),

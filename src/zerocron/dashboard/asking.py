@@ -1,0 +1,131 @@
+"""The way from a page to the API: a request within the process, on behalf of whoever looks.
+
+Owns what of the browser's request goes along: who it is, where it comes from, and from which page. Must never add a
+right: a page can ask only what its reader may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Scope
+
+PASSED_ON = (b"cookie", b"host", b"origin", b"sec-fetch-site", b"user-agent", b"x-forwarded-for", b"x-forwarded-proto")
+
+Query = Mapping[str, str | int | bool | Sequence[str] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the API said. `cookies` are its Set-Cookie headers, for the browser."""
+
+    status: int
+    data: Any
+    content: bytes = b""
+    media_type: str = ""
+    cookies: tuple[bytes, ...] = ()
+
+
+class Problem(Exception):
+    """The API refused. `errors` maps the fields at fault to what to do about them."""
+
+    def __init__(self, answer: Answer) -> None:
+        told: Mapping[str, Any] = answer.data if isinstance(answer.data, dict) else {}
+        self.status = answer.status
+        self.title = str(told.get("title", ""))
+        self.detail = str(told.get("detail", ""))
+        self.code = str(told.get("code", ""))
+        self.error_id = str(told.get("error_id", ""))
+        self.suggestions: list[str] = list(told.get("suggestions", []))
+        self.errors: dict[str, str] = {each["field"]: each["message"] for each in told.get("errors", [])}
+        super().__init__(f"{self.status} {self.detail}")
+
+
+@dataclass(slots=True)
+class Api:
+    """The API, as one visitor may use it. Answers' cookies are kept for the page's own answer."""
+
+    application: ASGIApp
+    request: Request
+    cookies: list[bytes] = field(default_factory=list)
+
+    async def get(self, path: str, query: Query | None = None) -> Any:
+        """What is there. Raises Problem."""
+        return (await self.ask("GET", path, query)).data
+
+    async def send(self, method: str, path: str, body: Any = None, query: Query | None = None) -> Any:
+        """Change something. Raises Problem."""
+        return (await self.ask(method, path, query, body)).data
+
+    async def ask(self, method: str, path: str, query: Query | None = None, body: Any = None) -> Answer:
+        """One request of the API. Raises Problem for every answer that is no success."""
+        content = b"" if body is None else orjson.dumps(body)
+        answer = await call(self.application, _scope(self.request.scope, method, path, query, content), content)
+        self.cookies.extend(answer.cookies)
+        if answer.status >= 400:
+            raise Problem(answer)
+        return answer
+
+
+async def call(application: ASGIApp, scope: Scope, content: bytes) -> Answer:
+    """One ASGI request, and all of its answer."""
+    given = False
+    head: Message = {}
+    parts: list[bytes] = []
+
+    async def receive() -> Message:
+        nonlocal given
+        if given:
+            return {"type": "http.disconnect"}
+        given = True
+        return {"type": "http.request", "body": content, "more_body": False}
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            head.update(message)
+        elif message["type"] == "http.response.body":
+            parts.append(message.get("body", b""))
+
+    await application(scope, receive, send)
+    headers: list[tuple[bytes, bytes]] = list(head.get("headers", ()))
+    media_type = next((value.decode() for name, value in headers if name.lower() == b"content-type"), "")
+    raw = b"".join(parts)
+    data = orjson.loads(raw) if raw and "json" in media_type.partition(";")[0] else None
+    cookies = tuple(value for name, value in headers if name.lower() == b"set-cookie")
+    return Answer(int(head.get("status", 500)), data, raw, media_type, cookies)
+
+
+def _scope(outer: Scope, method: str, path: str, query: Query | None, content: bytes) -> Scope:
+    headers = [pair for pair in outer["headers"] if pair[0] in PASSED_ON]
+    if content:
+        headers += [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+    return {
+        "type": "http",
+        "asgi": outer.get("asgi", {"version": "3.0"}),
+        "http_version": "1.1",
+        "method": method,
+        "scheme": outer.get("scheme", "http"),
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": urlencode(_pairs(query or {})).encode(),
+        "root_path": outer.get("root_path", ""),
+        "headers": headers,
+        "client": outer.get("client"),
+        "server": outer.get("server"),
+        "state": {},
+    }
+
+
+def _pairs(query: Query) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    for name, value in query.items():
+        if value is None or value == "":
+            continue
+        values = value if isinstance(value, (list, tuple)) else [value]
+        pairs += [(name, str(each).lower() if isinstance(each, bool) else str(each)) for each in values]
+    return pairs

@@ -1,0 +1,55 @@
+"""What a page says was just done: its address has a name, this table its text. Nothing an address holds is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from zerocron.dashboard.words import words_of
+
+if TYPE_CHECKING:
+    from zerocron.dashboard.visit import Visit
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A text, and where what was done can be undone (a POST), if it can."""
+
+    text: str
+    undo: str = ""
+
+
+def N_(text: str) -> str:
+    """Marks a text for the catalogs; it is translated when it is shown."""
+    return text
+
+
+TEXTS: Mapping[str, str] = {
+    "saved": N_("Saved."),
+    "created": N_("Created."),
+    "deleted": N_("Deleted."),
+    "paused": N_("Paused."),
+    "resumed": N_("Resumed."),
+    "triggered": N_("Started. It is shown here in a moment."),
+    "sent": N_("Sent."),
+    "revoked": N_("Revoked."),
+    "signed_out": N_("You are signed out."),
+    "password_changed": N_("Your password is changed. Other browsers are signed out."),
+    "reset_sent": N_("If there is such a person, a link is on its way to their mail."),
+    "password_reset": N_("Your password is changed. Sign in with it."),
+    "invited": N_("The invitation is on its way."),
+}
+UNDO: Mapping[str, str] = {"paused": "resume", "resumed": "pause"}
+"""What takes back what was done to the job or monitor on whose page the notice is."""
+
+
+def notice_of(visit: Visit) -> Notice | None:
+    """The notice that the address of a page asks for."""
+    name = visit.query.get("done", "")
+    text = TEXTS.get(name)
+    if text is None:
+        return None
+    subject = visit.request.url.path
+    can_undo = name in UNDO and subject.startswith(("/jobs/", "/monitors/"))
+    return Notice(words_of(visit.language).gettext(text), f"{subject}/{UNDO[name]}" if can_undo else "")

@@ -1,0 +1,17 @@
+"""Specimens of what all areas share: errors, and being asked who one is."""
+
+from __future__ import annotations
+
+from zerocron.dashboard.specimens.kinds import Specimen
+
+_GONE = {"title": "Not Found", "status": 404, "detail": "There is no such job."}
+_AWAY = {"title": "Service Unavailable", "status": 503, "detail": "The database cannot be used now."}
+_BROKEN = {"title": "Internal Server Error", "status": 500, "detail": "It is in the log.", "error_id": "7f3a9c12"}
+_AGAIN = {"title": "Forbidden", "status": 403, "detail": "Prove who you are.", "code": "reauthenticate"}
+
+SPECIMENS = (
+    Specimen("error-not-found", "Something that is not there", "/", {"GET /v1/overview": (404, _GONE)}),
+    Specimen("error-away", "The ledger is away", "/", {"GET /v1/overview": (503, _AWAY)}),
+    Specimen("error-broken", "A fault of ours", "/", {"GET /v1/overview": (500, _BROKEN)}),
+    Specimen("confirm", "Who are you, again", "/", {"GET /v1/overview": (403, _AGAIN)}),
+)

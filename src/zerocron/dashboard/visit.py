@@ -1,0 +1,176 @@
+"""One request of a page: who looks, in which language and zone, what they ask of the API, and what they get to see."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, quote, urlencode
+from zoneinfo import ZoneInfo
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from zerocron.dashboard.asking import Answer, Api, Problem, Query
+from zerocron.dashboard.telling import Telling
+from zerocron.dashboard.words import DEFAULT, LANGUAGES, wanted_language
+
+if TYPE_CHECKING:
+    from zerocron.dashboard.site import Site
+
+FIELDS_MAX = 500
+FORM_BYTES_MAX = 1_572_864
+THEMES = ("auto", "light", "dark")
+THEME_COOKIE = "0cron-theme"
+LANGUAGE_COOKIE = "0cron-language"
+
+View = Callable[["Visit"], Awaitable[Response]]
+
+
+class Form:
+    """The fields of a form: texts, the last of each name, or all of a name."""
+
+    def __init__(self, pairs: list[tuple[str, str]]) -> None:
+        self._pairs = pairs
+
+    def get(self, name: str, default: str = "") -> str:
+        """The field with the blanks around it taken away."""
+        found = [value for key, value in self._pairs if key == name]
+        return found[-1].strip() if found else default
+
+    def raw(self, name: str) -> str:
+        """The field as it was typed, with the line ends of a text area as they are elsewhere."""
+        found = [value for key, value in self._pairs if key == name]
+        return found[-1].replace("\r\n", "\n") if found else ""
+
+    def all(self, name: str) -> list[str]:
+        return [value.strip() for key, value in self._pairs if key == name]
+
+    def has(self, name: str) -> bool:
+        return any(key == name for key, _ in self._pairs)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        return list(self._pairs)
+
+
+@dataclass(slots=True)
+class Signed:
+    """Who looks, as GET /v1/session told it."""
+
+    session: Mapping[str, Any]
+
+    @property
+    def person(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.session["person"]
+        return found
+
+    @property
+    def team(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.session["team"]
+        return found
+
+    def may(self, permission: str) -> bool:
+        return permission in self.session["permissions"]
+
+
+@dataclass
+class Visit:
+    """What a view works with."""
+
+    site: Site
+    request: Request
+    api: Api
+    signed: Signed | None = None
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+
+    # --- what was asked
+
+    @property
+    def path(self) -> Mapping[str, str]:
+        """The parameters in the path."""
+        found: Mapping[str, str] = self.request.path_params
+        return found
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        return self.request.query_params
+
+    @property
+    def is_fragment(self) -> bool:
+        """Asked by a script for a part of a page."""
+        return self.request.headers.get("hx-request") == "true" and "hx-boosted" not in self.request.headers
+
+    async def form(self) -> Form:
+        """The fields that were sent. Raises Problem for a form that is larger than any of ours can be."""
+        content = bytearray()
+        async for part in self.request.stream():
+            content += part
+            if len(content) > FORM_BYTES_MAX:
+                raise Problem(Answer(413, {"title": "Content Too Large", "detail": "This form is too large."}))
+        try:
+            pairs = parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX)
+        except ValueError:
+            raise Problem(Answer(400, {"title": "Bad Request", "detail": "This form cannot be read."})) from None
+        return Form(pairs)
+
+    @property
+    def here(self) -> str:
+        """The address of this page, for coming back."""
+        query = self.request.url.query
+        return self.request.url.path + (f"?{query}" if query else "")
+
+    # --- who looks
+
+    @cached_property
+    def language(self) -> str:
+        if self.signed is not None:
+            return str(self.signed.person["language"])
+        chosen = self.request.cookies.get(LANGUAGE_COOKIE, "")
+        return chosen if chosen in LANGUAGES else wanted_language(self.request.headers.get("accept-language"))
+
+    @cached_property
+    def telling(self) -> Telling:
+        zone = "UTC" if self.signed is None else str(self.signed.person["timezone"])
+        return Telling(self.language or DEFAULT, ZoneInfo(zone), self.site.now())
+
+    @property
+    def theme(self) -> str:
+        chosen = self.request.cookies.get(THEME_COOKIE, "")
+        return chosen if chosen in THEMES else "auto"
+
+    # --- what they get
+
+    def page(self, template: str, /, **content: Any) -> HTMLResponse:
+        """A page, or a part of one, from `templates/`."""
+        return HTMLResponse(self.site.render(self, template, content), self.status, dict(self.headers))
+
+    def go(self, to: str, *, done: str | None = None, **more: str) -> Response:
+        """On to another page of ours (303), which may say what was done: `done` names a text of `notices.py`."""
+        if done is not None:
+            query = urlencode({"done": done, **more})
+            to += ("&" if "?" in to else "?") + query
+        if self.request.headers.get("hx-request") == "true":
+            return Response(status_code=204, headers={"HX-Redirect": to})
+        return RedirectResponse(to, 303)
+
+    def refused(self, problem: Problem, template: str, /, **content: Any) -> HTMLResponse:
+        """The form again, with what was wrong. Raises the problem again when it is not about what was typed."""
+        if problem.status not in (400, 402, 403, 404, 409, 413, 422, 429) or problem.code == "reauthenticate":
+            raise problem
+        self.status = problem.status if problem.status != 404 else 422
+        return self.page(template, problem=problem, **content)
+
+
+def back_to(address: str | None, otherwise: str = "/") -> str:
+    """An address of this site only: what somebody put into a link must lead nowhere else."""
+    if not address or not address.startswith("/") or address.startswith(("//", "/\\")) or len(address) > 2_000:
+        return otherwise
+    return quote(address, safe="/?&=%:+,;@~!$'()*-._#[]") if address.isprintable() else otherwise
+
+
+async def lines_of(api: Api, path: str, query: Query | None = None) -> tuple[list[Any], str | None]:
+    """A page of a list of the API: its items, and the cursor of what follows."""
+    found = await api.get(path, query)
+    return found["items"], found["next_cursor"]
