@@ -116,6 +116,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     *(("keys", verb) for verb in ("create", "list", "revoke")),
     ("preview",),
     ("doctor",),
+    ("teams", "limits"),
 )
 
 

@@ -1,6 +1,7 @@
 """Renews the catalogs of the pages: `python -m docs.words`; with `--check` it says what lacks words.
 
-Owns which text belongs to which file: that of a view or template to the area of its name, all others to `shared`.
+Owns which text belongs to which file: that of a view or template to the area of its name, all others to `shared`. The
+sentences that the API says are asked for by what it says, so that they are listed here.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_file
 from babel.messages.pofile import read_po, write_po
 
+from zerocron.core.model import REASON_TEXTS
+
 DASHBOARD = Path(__file__).parents[1] / "src" / "zerocron" / "dashboard"
 KEYWORDS = {"_": None, "gettext": None, "ngettext": (1, 2), "N_": None}
+_CHANGING = ('"POT-Creation', '"PO-Revision', '"Last-Translator', '"Generated-By', '"Project-Id', '"Report-Msgid')
+"""Headers that say when and by whom; spelt out, or they would take lines of texts that begin like one."""
 OPTIONS = {
     "extensions": "jinja2.ext.i18n,jinja2.ext.do",
     "trim_blocks": "true",
@@ -34,6 +39,8 @@ def templates() -> dict[str, Catalog]:
         catalog = found.setdefault(area, Catalog(charset="utf-8"))
         for message in _messages(path):
             catalog.add(message)
+    for sentence in REASON_TEXTS.values():
+        found["job"].add(sentence)
     return found
 
 
@@ -65,9 +72,7 @@ def _written(catalog: Catalog) -> bytes:
     out = io.BytesIO()
     write_po(out, catalog, width=100, omit_header=False, no_location=True)
     lines = out.getvalue().decode().splitlines()
-    kept = [
-        line for line in lines if not line.startswith(('"POT-', '"PO-', '"Last-', '"Generated', '"Project', '"Report'))
-    ]
+    kept = [line for line in lines if not line.startswith(_CHANGING)]
     return ("\n".join(kept).strip() + "\n").encode()
 
 

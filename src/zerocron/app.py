@@ -17,8 +17,7 @@ import re
 import resource
 import signal
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,18 +30,22 @@ from sqlalchemy.exc import DBAPIError
 from zerocron import __version__
 from zerocron.actions import resume
 from zerocron.actions.audit import Audit
+from zerocron.actions.changes import Changes
 from zerocron.actions.channels import Channels
 from zerocron.actions.entrance import Entrance
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
 from zerocron.actions.one_time_links import new_reset_link, new_setup_link
+from zerocron.actions.overview import Overview
 from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
 from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets, check_master_keys
-from zerocron.actions.sign_ins import SignIns
 from zerocron.actions.signing import Signing
+from zerocron.actions.team_limits import TeamLimits
+from zerocron.actions.teams import Belongings, Teams
 from zerocron.api.application import create_application
+from zerocron.api.forwarded import Forwarded
 from zerocron.api.services import Services
 from zerocron.channels.contract import Kind, Ways
 from zerocron.channels.registry import KINDS
@@ -59,9 +62,11 @@ from zerocron.demo import SAMPLES, DemoTarget, make_monitor, make_samples
 from zerocron.engine.run import Bounds, Engine, Loop
 from zerocron.engine.sessions import RENEW_SECONDS, OnTime, Session
 from zerocron.engine.starting import StopPoint
+from zerocron.engine.team_history import TeamHistory
 from zerocron.engine.zonedata import ZoneData
 from zerocron.metrics import Metrics
 from zerocron.outbound import Outbound
+from zerocron.private_files import keep_first_private, read_if_there, write_private
 from zerocron.serving import HttpServer, listen, url_of
 from zerocron.settings import Settings
 from zerocron.storage.ledger.database import Ledger, SqliteLedger
@@ -111,6 +116,7 @@ class Node:
     monitors: Monitors
     pings: Pings
     clock: Clock
+    changes: Changes
 
 
 @contextlib.asynccontextmanager
@@ -126,48 +132,22 @@ async def run_node(
     """A node that works until the block is left. Raises Conflict when another process has its data."""
     _tune_interpreter(settings)
     _allow_open_files(settings)
+    _warn_of_proxies(settings)
     async with contextlib.AsyncExitStack() as stack:
         ground = await _lay_ground(settings, clock, stack)
-        ledger, clock, metrics = ground.ledger, ground.clock, ground.metrics
+        ledger, clock = ground.ledger, ground.clock
         if resume_from_now:
             await resume.from_now(ledger, clock, exclusive=isinstance(ledger, SqliteLedger))
         outbound = await _open_door(settings, stack)
         outlets = _outlets(settings, outbound, clock, kinds)
         engine = _make_engine(settings, ground, outbound, outlets, stop_point) if settings.role != "api" else None
-        jobs = Jobs(
-            ledger=ledger, timetable=ground.timetable, clock=clock, allow_insecure_tls=settings.allow_insecure_tls
-        )
-        keys = Keys(ledger=ledger, clock=clock)
-        secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
-        channels = Channels(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
-        entrance = Entrance(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
-        stack.push_async_callback(entrance.close)
-        monitors, pings, ping_loops = await _make_monitors(settings, ground, stack)
-        if engine is not None:
-            engine.heartbeat.pings_owed_since = lambda: pings.owed_since
+        services = await _make_services(settings, ground, outlets, engine, stop_point, stack)
         if settings.role != "engine":
-            await _keep_local_key(keys, settings.local_key_path)
+            await _keep_local_key(services.keys, settings.local_key_path)
         application = create_application(
-            Services(
-                ledger=ledger,
-                timetable=ground.timetable,
-                jobs=jobs,
-                keys=keys,
-                secrets=secrets,
-                signing=Signing(ledger=ledger, clock=clock, secrets=secrets),
-                clock=clock,
-                metrics=metrics,
-                stalled=partial(_stalled, engine, ping_loops),
-                version=__version__,
-                serve_metrics=settings.metrics,
-                monitors=monitors,
-                channels=channels,
-                pings=pings,
-                base_url=outlets.base_url,
-                audit=Audit(ledger=ledger),
-                entrance=entrance,
-            ),
+            services,
             only_operation=settings.role == "engine",
+            forwarded=Forwarded(settings.proxies, settings.trusted_header) if settings.proxies else None,
         )
         if settings.role != "engine":
             site.install(application, now_ms=clock.now, version=__version__)
@@ -177,29 +157,120 @@ async def run_node(
             await engine.start()
             stack.push_async_callback(engine.stop, settings.drain_seconds, force)
         else:
-            time_keeping = Loop("clock", partial(_keep_time, ledger, ground.on_time), clock=clock, metrics=metrics)
-            time_keeping.start()
-            stack.push_async_callback(time_keeping.stop)
-        _start_upkeep(engine, keys, entrance.sign_ins, ground, stack)
-        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, clock)
+            _start_time_keeping(ground, stack)
+        _start_upkeep(settings, engine, services, ground, stack)
+        yield Node(
+            engine,
+            application,
+            services.jobs,
+            services.keys,
+            services.secrets,
+            ledger,
+            services.monitors,
+            services.pings,
+            clock,
+            services.changes,
+        )
+
+
+async def _make_services(
+    settings: Settings,
+    ground: Ground,
+    outlets: Outlets,
+    engine: Engine | None,
+    stop_point: StopPoint,
+    stack: contextlib.AsyncExitStack,
+) -> Services:
+    """The verbs, over the ground that the node stands on."""
+    ledger, clock = ground.ledger, ground.clock
+    jobs = Jobs(
+        ledger=ledger,
+        timetable=ground.timetable,
+        clock=clock,
+        allow_insecure_tls=settings.allow_insecure_tls,
+        limits=settings.limits,
+    )
+    keys = Keys(ledger=ledger, clock=clock)
+    secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
+    channels = Channels(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
+    entrance = Entrance(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
+    stack.push_async_callback(entrance.close)
+    monitors, pings, ping_loops = await _make_monitors(settings, ground, stack)
+    if engine is not None:
+        engine.heartbeat.pings_owed_since = lambda: pings.owed_since
+    changes = Changes(ledger=ledger, clock=clock)
+    stack.push_async_callback(changes.close)
+    return Services(
+        ledger=ledger,
+        timetable=ground.timetable,
+        jobs=jobs,
+        keys=keys,
+        secrets=secrets,
+        signing=Signing(ledger=ledger, clock=clock, secrets=secrets),
+        clock=clock,
+        metrics=ground.metrics,
+        stalled=partial(_stalled, engine, ping_loops),
+        version=__version__,
+        serve_metrics=settings.metrics,
+        monitors=monitors,
+        channels=channels,
+        pings=pings,
+        base_url=outlets.base_url,
+        audit=Audit(ledger=ledger),
+        teams=Teams(
+            ledger=ledger,
+            clock=clock,
+            entrance=entrance,
+            outlets=outlets,
+            limits=settings.limits,
+            belongings=Belongings(jobs, monitors, channels, secrets),
+            keys=keys,
+        ),
+        limits=settings.limits,
+        entrance=entrance,
+        overview=Overview(ledger=ledger, clock=clock),
+        changes=changes,
+    )
+
+
+def _start_time_keeping(ground: Ground, stack: contextlib.AsyncExitStack) -> None:
+    """On a node without an engine, whose session would do it."""
+    tick = partial(_keep_time, ground.ledger, ground.on_time)
+    loop = Loop("clock", tick, clock=ground.clock, metrics=ground.metrics)
+    loop.start()
+    stack.push_async_callback(loop.stop)
 
 
 def _start_upkeep(
-    engine: Engine | None, keys: Keys, sign_ins: SignIns, ground: Ground, stack: contextlib.AsyncExitStack
-) -> None:
+    settings: Settings,
+    engine: Engine | None,
+    services: Services,
+    ground: Ground,
+    stack: contextlib.AsyncExitStack,
+) -> list[Loop]:
     """What goes on beside the work: it may be late, and its failures stop nothing."""
-    clock, metrics = ground.clock, ground.metrics
-    for name, save in (("key-use", keys.save_use), ("sign-in-use", sign_ins.save_use)):
-        use = Loop(name, save, clock=clock, metrics=metrics)
-        use.start()
-        stack.push_async_callback(_stop_use, use, save)
-    if engine is None:
-        return
-    zone_data = ZoneData(ledger=ground.ledger, timetable=ground.timetable, clock=clock, version=tzdata_version())
-    for name, tick in (("secret-use", engine.unsealer.save_use), ("zone-data", zone_data.tick)):
-        loop = Loop(name, tick, clock=clock, metrics=metrics)
+    loops: list[Loop] = []
+
+    def keep(name: str, tick: Callable[[], Awaitable[float]], at_last: Callable[[], Awaitable[object]] | None) -> None:
+        loop = Loop(name, tick, clock=ground.clock, metrics=ground.metrics)
         loop.start()
-        stack.push_async_callback(loop.stop)
+        loops.append(loop)
+        stack.push_async_callback(loop.stop if at_last is None else partial(_stop_and_save, loop, at_last))
+
+    keys, sign_ins = services.keys, services.entrance.sign_ins
+    keep("key-use", keys.save_use, keys.save_use)
+    keep("sign-in-use", sign_ins.save_use, sign_ins.save_use)
+    if engine is not None:
+        keep("team-deletion", services.teams.finish, None)
+        zone_data = ZoneData(
+            ledger=ground.ledger, timetable=ground.timetable, clock=ground.clock, version=tzdata_version()
+        )
+        keep("secret-use", engine.unsealer.save_use, None)
+        keep("zone-data", zone_data.tick, None)
+        history = TeamHistory(ledger=ground.ledger, clock=ground.clock, bytes_max=settings.limits.history_bytes_max)
+        keep("team-history", history.tick, None)
+        keep("tally", engine.tally.tick, engine.tally.save)
+    return loops
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,10 +312,10 @@ async def _find_master_keys(settings: Settings, ledger: Ledger) -> Keyring:
         keyring = Keyring()
     else:
         hint = f"Put back the file {path} as it was, or set ZEROCRON_SECRET_KEY to what it held."
-        text = await asyncio.to_thread(_read_if_there, path)
+        text = await asyncio.to_thread(read_if_there, path)
         if text is None:
             await check_master_keys(ledger, Keyring(), hint)  # a key that was lost must not be replaced by another one
-            text = await asyncio.to_thread(_keep_first_private, path, new_master_key())
+            text = await asyncio.to_thread(keep_first_private, path, new_master_key())
         keyring = read_master_keys(text, source=str(path))
     await check_master_keys(ledger, keyring, hint)
     return keyring
@@ -311,6 +382,7 @@ def _make_engine(
             history_days=settings.history_days,
             history_runs_per_job=settings.history_runs_per_job,
             audit_days=settings.audit_days,
+            runs_per_minute_max=settings.limits.runs_per_minute_max,
         ),
         stop_point=stop_point,
     )
@@ -407,6 +479,16 @@ def _allow_open_files(settings: Settings) -> None:
         log.warning("few_open_files_allowed", allowed=allowed, wanted=wanted, hint="Raise the limit of open files.")
 
 
+def _warn_of_proxies(settings: Settings) -> None:
+    """This server speaks no TLS itself: where people reach it by https, something stands before it."""
+    if settings.base_url.startswith("https:") and not settings.proxies and settings.role != "engine":
+        log.warning(
+            "no_trusted_proxies",
+            hint="The base URL is https, so there is a proxy, which ZEROCRON_TRUSTED_PROXIES does not name. Until then "
+            "all clients count as one, and cookies cannot be marked as Secure.",
+        )
+
+
 def _tune_interpreter(settings: Settings) -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS["postgresql" if settings.database_url else "sqlite"])
     gc.set_threshold(*GARBAGE_THRESHOLDS)
@@ -414,66 +496,20 @@ def _tune_interpreter(settings: Settings) -> None:
     gc.freeze()  # modules and classes stay for ever; no need to look at them again and again
 
 
-async def _stop_use(loop: Loop, save: Callable[[], Awaitable[float]]) -> None:
+async def _stop_and_save(loop: Loop, save: Callable[[], Awaitable[object]]) -> None:
     await loop.stop()
     await save()
 
 
 async def _keep_local_key(keys: Keys, path: Path) -> None:
     """See to it that the file beside the data holds an API key that works, readable by its owner only."""
-    text = await asyncio.to_thread(_read_if_there, path)
+    text = await asyncio.to_thread(read_if_there, path)
     if text is not None:
         with contextlib.suppress(Unauthorized):
             await keys.recognise(f"Bearer {text}")
             return
     _, token = await keys.create(DEFAULT_TEAM_ID, "local command line", scopes=KEY_SCOPES)
-    await asyncio.to_thread(_write_private, path, token.text + "\n")
-
-
-def _read_if_there(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except FileNotFoundError:
-        return None
-
-
-def _write_private(path: Path, text: str) -> None:
-    """The file holds the text, whole, for its owner only (0600)."""
-    with _draft(path, text) as draft:
-        draft.replace(path)
-
-
-def _keep_first_private(path: Path, text: str) -> str:
-    """What the file holds: the text, or what another process wrote first."""
-    with _draft(path, text + "\n") as draft:
-        try:
-            os.link(draft, path)  # which replaces nothing
-        except FileExistsError:
-            return path.read_text(encoding="utf-8").strip()
-        except OSError:
-            draft.replace(path)  # a file system without links; the ledger's lock lets one process come so far
-    return text
-
-
-@contextlib.contextmanager
-def _draft(path: Path, text: str) -> Iterator[Path]:
-    """A file beside the path, to become it. Its name is its own: process ids are the same in many containers."""
-    file, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
-    draft = Path(name)
-    try:
-        try:
-            os.write(file, text.encode())
-            os.fsync(file)
-        finally:
-            os.close(file)
-        yield draft
-    finally:
-        draft.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # what is sealed with a key must not outlive it in a power cut
-    finally:
-        os.close(folder)
+    await asyncio.to_thread(write_private, path, token.text + "\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,7 +558,7 @@ async def serve(
             target.ping_url = await make_monitor(node.monitors, url_of(listener))
         url = url_of(listener)
         setup_path = await _setup_path(node) if settings.role != "engine" else None
-        await asyncio.to_thread(_write_private, settings.local_url_path, url + "\n")
+        await asyncio.to_thread(write_private, settings.local_url_path, url + "\n")
         stack.callback(settings.local_url_path.unlink, missing_ok=True)
         announce(
             Announcement(
@@ -536,6 +572,7 @@ async def serve(
             )
         )
         await stopping.wait()
+        await node.changes.close()  # who listens would keep the server from stopping
         if node.engine is not None:
             await node.engine.stop(settings.drain_seconds, force)  # first of all, so that the API answers meanwhile
 
@@ -561,14 +598,9 @@ async def _setup_path(node: Node) -> str | None:
         return None
 
 
-async def one_time_url(settings: Settings, *, reset_email: str | None = None) -> str:
-    """A link that makes the first owner, or lets the person of that address set a new password. It is made beside a
-    server that runs. Raises Conflict when there is an owner, NotFound, Invalid, Unavailable."""
-
-    def make(connection: Connection) -> str:
-        now = database_time(connection) or SystemClock().now()
-        return new_setup_link(connection, now) if reset_email is None else new_reset_link(connection, reset_email, now)
-
+@contextlib.asynccontextmanager
+async def _ledger_of_command(settings: Settings) -> AsyncIterator[Ledger]:
+    """The ledger for a small act of a command, also beside a server that runs. Raises Invalid, Unavailable."""
     ledger: Ledger
     if settings.database_url:
         ledger = await PostgresLedger.open(settings.database_url, upgrade, connections_max=3)
@@ -578,11 +610,34 @@ async def one_time_url(settings: Settings, *, reset_email: str | None = None) ->
         except Conflict:
             ledger = SqliteLedger.beside(settings.database_path)
     try:
-        path = await ledger.write(make)
+        yield ledger
     finally:
         await ledger.close()
-    running_at = await asyncio.to_thread(_read_if_there, settings.local_url_path)
+
+
+async def one_time_url(settings: Settings, *, reset_email: str | None = None) -> str:
+    """A link that makes the first owner, or lets the person of that address set a new password. It is made beside a
+    server that runs. Raises Conflict when there is an owner, NotFound, Invalid, Unavailable."""
+
+    def make(connection: Connection) -> str:
+        now = database_time(connection) or SystemClock().now()
+        return new_setup_link(connection, now) if reset_email is None else new_reset_link(connection, reset_email, now)
+
+    async with _ledger_of_command(settings) as ledger:
+        path = await ledger.write(make)
+    running_at = await asyncio.to_thread(read_if_there, settings.local_url_path)
     return (settings.base_url or running_at or f"http://{settings.host}:{settings.port}").rstrip("/") + path
+
+
+@contextlib.asynccontextmanager
+async def team_limits(settings: Settings) -> AsyncIterator[TeamLimits]:
+    """For `0cron teams limits`: the verbs on the ledger, also beside a server. Raises Invalid, Unavailable."""
+    async with _ledger_of_command(settings) as ledger:
+        clock: Clock = SystemClock()
+        if settings.database_url:
+            clock = LedgerClock()
+            await _keep_time(ledger, clock.observe)
+        yield TeamLimits(ledger=ledger, clock=clock, defaults=settings.limits)
 
 
 async def migrate(settings: Settings) -> None:

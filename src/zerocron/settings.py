@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
@@ -16,7 +17,9 @@ from typing import Any
 
 from zerocron.core.errors import FieldError, Invalid
 from zerocron.core.mail import FROM_SETTING, URL_SETTING, Mail, read_mail
+from zerocron.core.proxies import TrustedProxies, parse_proxies
 from zerocron.core.requests import check_url
+from zerocron.core.team_limits import Limits
 
 PREFIX = "ZEROCRON_"
 
@@ -85,6 +88,17 @@ class Settings:
         "that calls its own scheduler can go round for ever. With a path, such as https://example.com/cron, the rest "
         "of that host is like any other.",
     )
+    trusted_proxies: str = _knob(
+        "",
+        "The proxies before this server, as networks or addresses: 10.0.0.5,fd00::/64. What they say of a client's "
+        "address (X-Forwarded-For) and of TLS (X-Forwarded-Proto) is believed; of others it is not, so that nobody can "
+        "pass for somebody else. Let them overwrite what a client sent of X-Forwarded-Proto.",
+    )
+    trusted_header: str = _knob(
+        "",
+        "The header by which a trusted proxy says who has signed in there, such as Remote-Email; it holds an email "
+        "address. Needs trusted_proxies. Of anybody else it is taken away. See docs/single-sign-on.md.",
+    )
     in_flight_max: int = _knob(
         1_000, "Requests in flight at once; more wait. Each may hold up to 2 MB while it runs.", low=1, high=10_000
     )
@@ -117,6 +131,26 @@ class Settings:
         low=30,
         high=36_500,
     )
+    team_jobs_max: int = _knob(
+        0,
+        "Jobs that a team may have; 0: as many as it likes. `0cron teams limits` gives a team a limit of its own.",
+        low=0,
+        high=100_000_000,
+    )
+    team_runs_per_minute_max: int = _knob(
+        0,
+        "Runs that a team may start in a minute, by schedule or trigger; 0: as many as come due. Slots beyond it are "
+        "recorded as skipped (team_limit), triggers answered 429. Retries do not count.",
+        low=0,
+        high=100_000_000,
+    )
+    team_history_bytes_max: int = _knob(
+        0,
+        "Bytes of requests and answers that are kept of a team, counted once an hour; beyond it the oldest runs go. "
+        "0: as many as history_days and history_runs_per_job keep.",
+        low=0,
+        high=10**15,
+    )
     pings_per_second: int = _knob(
         20, "Pings that one monitor may send a second, on average; more are answered 429.", low=1, high=1_000_000
     )
@@ -147,6 +181,17 @@ class Settings:
     def mail(self) -> Mail | None:
         """The mail server; None where none is set up."""
         return read_mail(self.mail_url, self.mail_from) if self.mail_url else None
+
+    @property
+    def proxies(self) -> TrustedProxies:
+        """The proxies that are believed."""
+        return parse_proxies(self.trusted_proxies)
+
+    @property
+    def limits(self) -> Limits:
+        """Of teams that have none of their own."""
+        given = (self.team_jobs_max, self.team_runs_per_minute_max, self.team_history_bytes_max)
+        return Limits(*(number or None for number in given))
 
     @property
     def database_path(self) -> Path:
@@ -214,6 +259,9 @@ def _check_together(settings: Settings) -> None:
             check_url(settings.base_url)
         except Invalid as error:
             raise Invalid(f"{PREFIX}BASE_URL: {error.message}", field=PREFIX + "BASE_URL") from None
+    proxies = settings.proxies
+    if settings.trusted_header:
+        _check_trusted_header(settings.trusted_header, is_behind_proxies=bool(proxies))
     if settings.mail_from and not settings.mail_url:
         raise Invalid(
             f"{FROM_SETTING}: a sender without a server; set {URL_SETTING}=smtp://..., or leave both out.",
@@ -245,6 +293,23 @@ def _check_together(settings: Settings) -> None:
             field=PREFIX + "ROLE",
         )
 
+
+def _check_trusted_header(name: str, *, is_behind_proxies: bool) -> None:
+    variable = PREFIX + "TRUSTED_HEADER"
+    if not is_behind_proxies:
+        raise Invalid(
+            f"{variable}: without {PREFIX}TRUSTED_PROXIES nobody is believed who sends it, and with everybody believed "
+            "anybody could sign in as anybody. Name your proxies.",
+            field=variable,
+        )
+    if not _HEADER_NAME.fullmatch(name) or name.lower() in _TAKEN_HEADERS:
+        raise Invalid(f"{variable}: {name!r} is no header of its own. Name one such as Remote-Email.", field=variable)
+
+
+_HEADER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}", re.ASCII)
+_TAKEN_HEADERS = frozenset(
+    ("authorization", "content-length", "content-type", "cookie", "host", "x-forwarded-for", "x-forwarded-proto")
+)
 
 CLIENT_VARIABLES = {PREFIX + "API_URL", PREFIX + "API_KEY", PREFIX + "STOP_AT"}
 """Read by the command line's client, and by fault tests, rather than by the server."""

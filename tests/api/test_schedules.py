@@ -43,6 +43,19 @@ async def test_an_interval_and_an_instant(api: Client) -> None:
     assert (once["kind"], once["next"]) == ("once", ["2027-01-01T00:00:00Z"])
 
 
+async def test_a_length_is_a_period_for_a_monitor_and_keeps_to_the_clock_for_a_job(api: Client) -> None:
+    """Or the form of a monitor would show midnights for what counts from the last ping."""
+    asked = {"timezone": "Europe/Paris", "after": "2027-01-01T10:00:00Z", "count": 2}
+    job = await preview(api, "every day", **asked)
+    monitor = await preview(api, "every day", **asked, subject="monitor")
+    same = await preview(api, "every day at 2am", **asked, subject="monitor")
+
+    assert (job["kind"], job["next"][0]) == ("cron", "2027-01-01T23:00:00Z")
+    assert (monitor["kind"], monitor["next"]) == ("interval", ["2027-01-02T10:00:00Z", "2027-01-03T10:00:00Z"])
+    assert monitor["description"] == "every day"
+    assert (same["kind"], same["next"][0]) == ("cron", "2027-01-02T01:00:00Z")
+
+
 async def test_plain_language_in_three_languages(api: Client) -> None:
     for text, language in (
         ("every weekday at 9am", "en"),

@@ -64,13 +64,13 @@ async def test_much_is_removed_in_small_transactions(
     monkeypatch.setattr(retention_module, "RUNS_PER_TRANSACTION", 4)
     job, _ = await with_history(book, [NOON - 50 * DAY + number for number in range(18)])
     sizes: list[int] = []
-    remove = retention_module._remove
+    remove = retention_module.remove_runs
 
     def counted(*args: Any, **given: Any) -> int:
         sizes.append(remove(*args, **given))
         return sizes[-1]
 
-    monkeypatch.setattr(retention_module, "_remove", counted)
+    monkeypatch.setattr(retention_module, "remove_runs", counted)
     await keeping(ledger).tick()
     assert sizes == [4, 4, 4, 4, 2]
     assert await left(book, job) == []

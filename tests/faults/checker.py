@@ -228,7 +228,8 @@ def i4_skips_justified(history: History) -> Found:
     """`missed`: the slot was blocked, and the policy, applied at the moment of the decision, leaves exactly these out.
 
     `overlap`: another run of the job was under way; `queue_full`: another one waited. `job_paused`, `job_deleted`,
-    `job_edited`: due and blocked when such a call came. No other skip exists. And the other way round: a slot that ran
+    `job_edited`: due and blocked when such a call came. `team_limit`: the team had as many runs in that minute as it
+    may. No other skip exists. And the other way round: a slot that ran
     although it was more than 5 s late at the decision is one the policy keeps.
     """
     for run in history.runs:
@@ -242,6 +243,8 @@ def i4_skips_justified(history: History) -> Found:
             yield from _missed(history, run)
         elif run["reason"] in LEFT_BEHIND and _is_slot(run):
             yield from _left_behind(history, run)
+        elif run["reason"] == "team_limit" and _is_slot(run):
+            yield from _team_limit(history, run)
         elif run["reason"] in ("overlap", "queue_full"):
             if not _justified(history, run, decided_at):
                 yield f"run {run['id']}: skipped as {run['reason']} at {decided_at} without such a run"
@@ -261,6 +264,25 @@ def _missed(history: History, run: Row) -> Found:
     if not wanted or (first, last, run["count"]) != (wanted[0], wanted[-1], len(wanted)):
         seen = f"{first}..{last} ({run['count']})"
         yield f"run {run['id']}: skips {seen}, the policy says {wanted[:1]}..{wanted[-1:]} ({len(wanted)})"
+
+
+def _team_limit(history: History, run: Row) -> Found:
+    """A scheduled run counts in the minute in which it was to be sent, a trigger in that in which it was taken."""
+    minute = _minute(run)
+    others = [one for one in history.runs if one["team_id"] == run["team_id"] and not _skipped_at_once(one)]
+    counted = sum(_minute(one) == minute for one in others)
+    allowed = history.runs_per_minute_max.get(run["team_id"])
+    if allowed is None or counted < allowed:
+        yield f"run {run['id']}: skipped as team_limit, with {counted} runs in its minute and a limit of {allowed}"
+
+
+def _skipped_at_once(run: Row) -> bool:
+    """Others waited first, and counted when they began to."""
+    return _is_slot(run) and run["status"] == "skipped" and bool(run["finished_at"] == run["created_at"])
+
+
+def _minute(run: Row) -> int:
+    return max(int(run["created_at"]), int(run["scheduled_for"])) // 60_000
 
 
 def _left_behind(history: History, run: Row) -> Found:

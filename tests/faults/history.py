@@ -146,6 +146,8 @@ class History:
     channels: list[Row] = field(default_factory=list)
     delivered: frozenset[str] | None = None
     """Ids of the alerts that the channel's receiver has accepted; None where there is no such log."""
+    runs_per_minute_max: Mapping[str, int] = field(default_factory=dict)
+    """Of teams with such a limit of their own."""
 
     clocks: Mapping[str, list[tuple[int, int]]] = field(default_factory=dict)
     """By how many ms, at most, a node's clock was behind PostgreSQL's, and since when, by node: a clock is carried on
@@ -263,7 +265,7 @@ def uncovered(since: int, until: int, windows: list[Window]) -> int:
     return max(0, until - since) - covered
 
 
-TABLES = ("jobs", "job_versions", "runs", "executions", "sessions", "alerts", "channels")
+TABLES = ("jobs", "job_versions", "runs", "executions", "sessions", "alerts", "channels", "teams")
 
 
 def load(
@@ -303,6 +305,9 @@ def load(
         alerts=tables["alerts"],
         channels=tables["channels"],
         delivered=None if inbox_log is None else frozenset(line["alert"] for line in _lines(inbox_log)),
+        runs_per_minute_max={
+            row["id"]: row["runs_per_minute_max"] for row in tables["teams"] if row["runs_per_minute_max"]
+        },
         clocks={
             node: [(line["at"], line["behind_ms"]) for line in _lines(path)]
             for node, path in (clock_logs or {}).items()

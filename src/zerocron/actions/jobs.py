@@ -9,19 +9,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
 from zerocron.actions.channels import check_named
 from zerocron.actions.idempotency import Once, make, still_there
+from zerocron.actions.job_audit import changes_of, record
 from zerocron.actions.schedules import given_timezone, read, spoken
 from zerocron.clock import Clock
 from zerocron.core import placeholders
 from zerocron.core.access import SERVER, Actor
 from zerocron.core.alerting import JOB_DEFAULT, Notify, checked, read_notify, write_notify
-from zerocron.core.auditing import changes
-from zerocron.core.errors import Conflict, Invalid, NotFound
+from zerocron.core.errors import Conflict, Invalid, NotFound, TooMany
 from zerocron.core.ids import new_id
 from zerocron.core.lifecycle import OPEN, WAITING, Event, advance
 from zerocron.core.model import (
@@ -52,13 +52,16 @@ from zerocron.core.retry import strategy_warning
 from zerocron.core.schedule import DayMatch, DstPolicy
 from zerocron.core.secret import SECRETS_A_REQUEST_MAX
 from zerocron.core.success import check_path, check_pattern, check_status_pattern
+from zerocron.core.team_limits import MINUTE_MS, NO_LIMITS, Limits, minute_of
 from zerocron.core.understanding import DEFAULT_TIMEZONE, Understood
-from zerocron.storage.ledger import audit
 from zerocron.storage.ledger import executions as execution_rows
+from zerocron.storage.ledger import glances
 from zerocron.storage.ledger import jobs as job_rows
+from zerocron.storage.ledger import limits as limit_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger import signing as signing_rows
 from zerocron.storage.ledger.database import Ledger, Transaction
+from zerocron.storage.ledger.scheduled import Place
 from zerocron.storage.timetable.contract import Timetable, job_member, run_member
 from zerocron.storage.timetable.horizon import point_at
 
@@ -135,11 +138,21 @@ class JobSpec:
 class Jobs:
     """Verbs on the jobs of a team. Another team's job is not there. `by`: who asked for it, for the audit log."""
 
-    def __init__(self, *, ledger: Ledger, timetable: Timetable, clock: Clock, allow_insecure_tls: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        timetable: Timetable,
+        clock: Clock,
+        allow_insecure_tls: bool = False,
+        limits: Limits = NO_LIMITS,
+    ) -> None:
+        """`limits`: of teams that have none of their own."""
         self._ledger = ledger
         self._timetable = timetable
         self._clock = clock
         self._allow_insecure_tls = allow_insecure_tls
+        self._limits = limits
 
     async def create(
         self, team_id: str, spec: JobSpec, idempotency_key: str | None = None, *, by: Actor = SERVER
@@ -165,11 +178,12 @@ class Jobs:
             found = made_before(connection, once.claim(connection, job.id, now))
             if found is not None:
                 return found, False
+            self._check_number(connection, team_id)
             _check_signing(connection, job, now)
             check_named(connection, team_id, spec.notify)
             job_rows.insert(connection, job)
-            _, made = _changes(JobSpec("", "", ""), spec)
-            _record(connection, job, "create", by, now, after=made)
+            _, made = changes_of(JobSpec("", "", ""), spec)
+            record(connection, job, "create", by, now, after=made)
             return job, True
 
         def look_up(connection: Connection) -> tuple[Job, bool] | None:
@@ -189,15 +203,26 @@ class Jobs:
         team_id: str,
         *,
         status: str | None = None,
+        state: str | None = None,
         tag: str | None = None,
         text: str | None = None,
-        before: tuple[Instant, str] | None = None,
+        sort: str = "-created_at",
+        before: Place | None = None,
         limit: int = 50,
-    ) -> list[Job]:
-        """Newest first."""
+    ) -> list[tuple[Any, Job]]:
+        """(what it is sorted by, job) in the order of `sort`: newest first, unless told otherwise."""
+        condition = None if state is None else glances.JOB_STATES[state]
         return await self._ledger.read(
             lambda connection: job_rows.page(
-                connection, team_id, status=status, tag=tag, text=text, before=before, limit=limit
+                connection,
+                team_id,
+                status=status,
+                state=condition,
+                tag=tag,
+                text=text,
+                sort=sort,
+                before=before,
+                limit=limit,
             )
         )
 
@@ -228,8 +253,8 @@ class Jobs:
             if before.overlap == Overlap.ALLOW != spec.overlap:
                 _give_place(connection, edited, now)
             _save(connection, edited, seen=job)
-            was, became = _changes(before, spec, {"status": job.status}, {"status": edited.status})
-            _record(connection, edited, "edit", by, now, before=was, after=became)
+            was, became = changes_of(before, spec, {"status": job.status}, {"status": edited.status})
+            record(connection, edited, "edit", by, now, before=was, after=became)
             return edited
 
         job = await self._write_when_begun(transaction)
@@ -276,7 +301,7 @@ class Jobs:
             )
             _save(connection, resumed, seen=job)
             was, became = {"status": job.status}, {"status": resumed.status}
-            _record(connection, resumed, "resume", by, now, before=was, after=became)
+            record(connection, resumed, "resume", by, now, before=was, after=became)
             return resumed
 
         job = await self._ledger.write(transaction)
@@ -294,7 +319,8 @@ class Jobs:
     ) -> tuple[Run, bool]:
         """Ask for a run now, outside of the schedule, which does not move; the run and whether it is new.
 
-        Raises NotFound, Conflict when the job is paused or disabled.
+        Raises NotFound, Conflict when the job is paused or disabled, TooMany when the team has started as many runs in
+        this minute as it may.
         """
         now = self._clock.now()
         run_id = new_id(now)
@@ -309,6 +335,7 @@ class Jobs:
                 raise Conflict("The job is paused. Resume it before triggering it.")
             if job.status == JobStatus.DISABLED:
                 raise Conflict(f"The job is disabled: {job.state.status_reason} Resume it before triggering it.")
+            self._count_run(connection, team_id, now)
             run = Run(
                 id=run_id,
                 scheduled_for=now,
@@ -322,7 +349,7 @@ class Jobs:
                 created_at=now,
             )
             run_rows.insert(connection, [run])
-            _record(connection, job, "trigger", by, now, after={"run_id": run.id})
+            record(connection, job, "trigger", by, now, after={"run_id": run.id})
             return run, True
 
         def look_up(connection: Connection) -> tuple[Run, bool] | None:
@@ -384,6 +411,34 @@ class Jobs:
             raise NotFound("There is no such execution.")
         return found
 
+    def _check_number(self, connection: Connection, team_id: str) -> None:
+        """Whether the team may have one more job. Raises Conflict."""
+        jobs_max = limit_rows.of_team(connection, team_id, self._limits).jobs_max
+        if jobs_max is None:
+            return
+        limit_rows.hold(connection, team_id)
+        if limit_rows.count_jobs(connection, team_id) >= jobs_max:
+            raise Conflict(
+                f"The team has as many jobs as it may: {jobs_max:,}. Delete one that is no longer needed, or ask the "
+                "operator of this server for more (0cron teams limits)."
+            )
+
+    def _count_run(self, connection: Connection, team_id: str, now: Instant) -> None:
+        """Count one more run of the team in this minute. Raises TooMany."""
+        runs_max = limit_rows.of_team(connection, team_id, self._limits).runs_per_minute_max
+        if runs_max is None:
+            return
+        key = (team_id, minute_of(now))
+        minute = limit_rows.hold_minutes(connection, [key])[key]
+        if minute.runs >= runs_max:
+            raise TooMany(
+                f"The team has started as many runs in this minute as it may: {runs_max:,}. Try again in the next one, "
+                "or ask the operator of this server for more (0cron teams limits).",
+                retry_after_seconds=-(-(key[1] + MINUTE_MS - now) // 1000),
+            )
+        minute.runs += 1
+        limit_rows.save_minutes(connection, {key: minute})
+
     def _check_tls(self, spec: JobSpec) -> None:
         if not (spec.verify_tls or self._allow_insecure_tls):
             raise Invalid(
@@ -417,7 +472,7 @@ class Jobs:
             _save(connection, stopped, seen=job)
             _cancel(connection, waiting, reason, now)
             verb = "delete" if status == JobStatus.DELETED else "pause"
-            _record(connection, stopped, verb, by, now, before={"status": job.status}, after={"status": status})
+            record(connection, stopped, verb, by, now, before={"status": job.status}, after={"status": status})
             return stopped, waiting
 
         job, cancelled = await self._write_when_begun(transaction)
@@ -461,53 +516,6 @@ def _existing(connection: Connection, team_id: str, job_id: str, *, lock: bool =
 def _save(connection: Connection, job: Job, *, seen: Job) -> None:
     if not job_rows.update_definition(connection, job, seen_version=seen.version):
         raise Conflict("Somebody else changed the job at the same moment. Look at it again, then repeat your change.")
-
-
-_NOT_RECORDED = ("headers", "body")
-"""They may hold credentials."""
-
-_NAMES_IN_API = {
-    "timeout_seconds": "timeout",
-    "catchup_window_seconds": "catchup_window",
-    "retry.delay_seconds": "retry.delay",
-}
-
-
-def _changes(
-    before: JobSpec,
-    after: JobSpec,
-    was: Mapping[str, object] | None = None,
-    became: Mapping[str, object] | None = None,
-) -> tuple[dict[str, object], dict[str, object]]:
-    """What differs between two specifications, and in what goes with them, as the audit log tells it."""
-    return changes(
-        dataclasses.asdict(before) | dict(was or {}),
-        dataclasses.asdict(after) | dict(became or {}),
-        hidden=_NOT_RECORDED,
-        renamed=_NAMES_IN_API,
-    )
-
-
-def _record(
-    connection: Connection,
-    job: Job,
-    verb: str,
-    by: Actor,
-    at: Instant,
-    *,
-    before: Mapping[str, object] | None = None,
-    after: Mapping[str, object] | None = None,
-) -> None:
-    audit.record(
-        connection,
-        team_id=job.team_id,
-        at=at,
-        by=by,
-        action=f"job.{verb}",
-        subject=audit.Subject("job", job.id, job.name),
-        before=before,
-        after=after,
-    )
 
 
 def _first_free_instant(connection: Connection, job_id: str, now: Instant) -> Instant:

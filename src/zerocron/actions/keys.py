@@ -107,6 +107,12 @@ class Keys:
         await self._ledger.write(transaction)
         self._remembered.pop(key_id, None)
 
+    def forget(self, team_id: str) -> None:
+        """What was revoked of the keys of a team counts here from the next request on."""
+        gone = [key_id for key_id, (key, _) in self._remembered.items() if key is not None and key.team_id == team_id]
+        for key_id in gone:
+            del self._remembered[key_id]
+
     async def recognise(self, authorization: str | None) -> Bearer:
         """Who sent this `Authorization` header. Raises Unauthorized, with one text for every reason."""
         scheme, _, text = (authorization or "").partition(" ")

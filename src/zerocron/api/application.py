@@ -11,11 +11,13 @@ from zerocron.api import (
     alerts,
     audit,
     channels,
+    events,
     jobs,
     keys,
     me,
     monitors,
     operation,
+    overview,
     problems,
     reference,
     runs,
@@ -24,8 +26,10 @@ from zerocron.api import (
     setup,
     sign_in,
     signing,
+    teams,
 )
 from zerocron.api.access import only_who_may
+from zerocron.api.forwarded import Forwarded
 from zerocron.api.gate import SECURITY_HEADERS, Gate
 from zerocron.api.openapi import document
 from zerocron.api.pings import PATH as PING_PATH
@@ -34,6 +38,8 @@ from zerocron.api.services import Services
 from zerocron.api.strictness import only_what_is_known
 
 _MODULES = (
+    overview,
+    events,
     jobs,
     runs,
     monitors,
@@ -44,6 +50,7 @@ _MODULES = (
     signing,
     keys,
     audit,
+    teams,
     sign_in,
     me,
     setup,
@@ -55,8 +62,11 @@ class Application(FastAPI):
     """FastAPI with our document; pings go past all of it, which would cost more than they do."""
 
     ping_path: PingPath | None = None
+    forwarded: Forwarded | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.forwarded is not None and scope["type"] == "http":
+            scope = self.forwarded.applied(scope)
         if self.ping_path is not None and scope["type"] == "http" and scope["path"].startswith(PING_PATH):
             await self.ping_path(scope, receive, send)
         else:
@@ -68,8 +78,11 @@ class Application(FastAPI):
         return self.openapi_schema
 
 
-def create_application(services: Services, *, only_operation: bool = False) -> FastAPI:
-    """The application over these services. `only_operation` leaves out all but health and metrics."""
+def create_application(
+    services: Services, *, only_operation: bool = False, forwarded: Forwarded | None = None
+) -> FastAPI:
+    """The application over these services. `only_operation` leaves out all but health and metrics; `forwarded` is what
+    is believed of proxies, None where there are none."""
     app = Application(
         title="0cron",
         version=services.version,
@@ -81,6 +94,7 @@ def create_application(services: Services, *, only_operation: bool = False) -> F
         dependencies=[Depends(only_who_may)],
     )
     app.state.services = services
+    app.forwarded = forwarded
     problems.install(app)
     app.add_middleware(Gate, services=services)
     if not only_operation:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from functools import partial
 from http import HTTPStatus
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -26,7 +27,7 @@ from zerocron.api.cookies import is_tls, token_of
 from zerocron.api.json_text import read_json
 from zerocron.api.problems import of_error, problem, unforeseen
 from zerocron.api.public import is_public
-from zerocron.api.services import BEARER, Services
+from zerocron.api.services import BEARER, IS_HEAD, STILL, Services
 from zerocron.core.access import Bearer
 from zerocron.core.errors import Forbidden, NotFound, TooLarge, Unauthorized, ZerocronError
 from zerocron.core.opaque import is_opaque
@@ -90,7 +91,8 @@ class Gate:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        if scope["method"] == "HEAD":
+        is_head = scope["method"] == "HEAD"
+        if is_head:
             scope = {**scope, "method": "GET"}  # the answer's body is left out on its way back
         if not scope["path"].startswith("/v1/"):
             await self._app(scope, receive, send)
@@ -120,7 +122,8 @@ class Gate:
             await asyncio.to_thread(read_json, body)
         elif body:
             read_json(body)
-        await self._app(_as_json(scope, bearer), _replay(body, receive), send)
+        told = {STILL: partial(self._bearer, scope), IS_HEAD: is_head}
+        await self._app({**_as_json(scope, bearer), **told}, _replay(body, receive), send)
 
     def _shows_both(self, scope: Scope) -> bool:
         given = Headers(scope=scope).getlist("authorization")

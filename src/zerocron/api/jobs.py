@@ -11,7 +11,17 @@ from fastapi import APIRouter, Query, Response
 
 from zerocron.actions.jobs import JobSpec
 from zerocron.api.access import needs
-from zerocron.api.fields import Cursor, JobId, Limit, instant, maybe_instant, page_of, read_cursor
+from zerocron.api.fields import (
+    SORT_TEXT,
+    Cursor,
+    JobId,
+    Limit,
+    instant,
+    key_kind,
+    maybe_instant,
+    page_of,
+    read_cursor,
+)
 from zerocron.api.job_models import (
     JobChange,
     JobIn,
@@ -49,10 +59,17 @@ from zerocron.core.understanding import describe
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 JobStatusIn = Literal["active", "paused", "disabled", "completed"]
+JobStateIn = Literal["failing", "running", "passing"]
+JobSortIn = Literal["created_at", "-created_at", "name", "-name", "next_run_at", "updated"]
 _CHANGED_MEANWHILE = "Somebody else changed the job at the same moment."
 
 
-@router.post("", status_code=201, response_model=JobOut, responses={409: {"description": KEY_REUSED}})
+@router.post(
+    "",
+    status_code=201,
+    response_model=JobOut,
+    responses={409: {"description": f"The team has as many jobs as it may, or: {KEY_REUSED}"}},
+)
 @needs(Permission.WRITE)
 async def create_job(given: JobIn, who: Who, services: Use, response: Response, key: OnceKey = None) -> JobOut:
     """Create a job. It starts to run at its next slot."""
@@ -68,17 +85,34 @@ async def list_jobs(
     who: Who,
     services: Use,
     status: Annotated[JobStatusIn | None, Query(description="Only jobs of this status.")] = None,
+    state: Annotated[
+        JobStateIn | None,
+        Query(
+            description="Only jobs whose last run failed and that are not stopped (`failing`), that have a run under "
+            "way (`running`), or whose last run succeeded (`passing`)."
+        ),
+    ] = None,
     tag: Annotated[str | None, Query(max_length=50, description="Only jobs with this tag.")] = None,
     q: Annotated[str | None, Query(max_length=200, description="Only jobs with this in their name or URL.")] = None,
+    sort: Annotated[JobSortIn, Query(description=f"The order. {SORT_TEXT} Jobs without a next run come last.")] = (
+        "-created_at"
+    ),
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> JobPage:
-    """Jobs, newest first."""
+    """Jobs, newest first unless `sort` says otherwise. A cursor goes on in the order it was made for."""
     found = await services.jobs.page(
-        who.team_id, status=status, tag=tag, text=q, before=read_cursor(cursor, int, str), limit=limit + 1
+        who.team_id,
+        status=status,
+        state=state,
+        tag=tag,
+        text=q,
+        sort=sort,
+        before=read_cursor(cursor, key_kind(sort), str),
+        limit=limit + 1,
     )
-    shown, more = page_of(found, limit, lambda job: (job.created_at, job.id))
-    return JobPage(items=[job_out(job) for job in shown], next_cursor=more)
+    shown, more = page_of(found, limit, lambda row: (row[0], row[1].id))
+    return JobPage(items=[job_out(job) for _, job in shown], next_cursor=more)
 
 
 @router.get("/{job_id}", response_model=JobOut)
@@ -141,7 +175,10 @@ async def resume_job(job_id: JobId, who: Who, services: Use) -> JobOut:
     "/{job_id}/trigger",
     status_code=202,
     response_model=RunOut,
-    responses={409: {"description": f"The job is paused or disabled. {KEY_REUSED}"}},
+    responses={
+        409: {"description": f"The job is paused or disabled. {KEY_REUSED}"},
+        429: {"description": "The team has started as many runs in this minute as it may."},
+    },
 )
 @needs(Permission.TRIGGER)
 async def trigger_job(job_id: JobId, who: Who, services: Use, response: Response, key: OnceKey = None) -> RunOut:

@@ -10,7 +10,18 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from zerocron.actions.monitors import MonitorSpec, Seen
 from zerocron.api.access import needs
-from zerocron.api.fields import Cursor, Limit, instant, maybe_instant, page_of, read_cursor, read_instant
+from zerocron.api.fields import (
+    SORT_TEXT,
+    Cursor,
+    Limit,
+    instant,
+    key_kind,
+    maybe_instant,
+    page_of,
+    read_cursor,
+    read_instant,
+    write_cursor,
+)
 from zerocron.api.job_models import LanguageCode
 from zerocron.api.monitor_models import (
     DayOut,
@@ -41,6 +52,8 @@ router = APIRouter(prefix="/v1/monitors", tags=["monitors"])
 MonitorId = Annotated[str, Path(description="The monitor's `id`.")]
 StatusIn = Literal["active", "paused"]
 HealthIn = Literal["new", "up", "down"]
+StateIn = Literal["new", "up", "late", "down", "paused"]
+MonitorSortIn = Literal["created_at", "-created_at", "name", "-name", "updated"]
 _CHANGED_MEANWHILE = "Somebody else changed the monitor at the same moment."
 
 
@@ -66,22 +79,32 @@ async def list_monitors(
     health: Annotated[
         HealthIn | None, Query(description="Only active monitors of this health; `up` has the late ones, too.")
     ] = None,
+    state: Annotated[
+        StateIn | None,
+        Query(
+            description="Only monitors that show this. It is judged as it is asked for, so that a page may have fewer "
+            "than `limit` although there are more: go on while there is a `next_cursor`."
+        ),
+    ] = None,
     tag: Annotated[str | None, Query(max_length=50, description="Only monitors with this tag.")] = None,
     q: Annotated[str | None, Query(max_length=200, description="Only monitors with this in their name.")] = None,
+    sort: Annotated[MonitorSortIn, Query(description=f"The order. {SORT_TEXT}")] = "-created_at",
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> MonitorPage:
-    """Monitors, newest first."""
-    found = await services.monitors.page(
+    """Monitors, newest first unless `sort` says otherwise. A cursor goes on in the order it was made for."""
+    shown, following = await services.monitors.page(
         who.team_id,
         status=status,
         health=health,
+        state=state,
         tag=tag,
         text=q,
-        before=read_cursor(cursor, int, str),
-        limit=limit + 1,
+        sort=sort,
+        before=read_cursor(cursor, key_kind(sort), str),
+        limit=limit,
     )
-    shown, more = page_of(found, limit, lambda seen: (seen.monitor.created_at, seen.monitor.id))
+    more = None if following is None else write_cursor(*following)
     return MonitorPage(items=[_out(seen, who, request, services) for seen in shown], next_cursor=more)
 
 

@@ -40,6 +40,7 @@ at most 1,572,864 bytes, an address 8,192, and JSON at most 32 levels.
 """
 TAGS = [
     {"name": "jobs", "description": "What is called, and when."},
+    {"name": "overview", "description": "All jobs and monitors of a team at a glance."},
     {"name": "runs", "description": "What happened: one run for each slot or trigger, one execution for each attempt."},
     {
         "name": "monitors",
@@ -54,6 +55,7 @@ TAGS = [
     {"name": "secrets", "description": "Values that jobs send and nobody sees."},
     {"name": "signing", "description": "With what requests are signed, so that receivers can tell that they are ours."},
     {"name": "api keys", "description": "Which programs may use the API, and for what."},
+    {"name": "teams", "description": "Who works together, and as what: teams, their members, invitations."},
     {"name": "audit", "description": "What was done in the team, and by whom. Nobody can change it."},
     {
         "name": "people",
@@ -80,8 +82,8 @@ _MEANINGS = {
 _HEADERS: dict[str, dict[str, str]] = {
     "401": {"WWW-Authenticate": "`Bearer`"},
     "415": {"Accept-Encoding": "`identity`"},
-    "429": {"Retry-After": "Seconds to wait."},
     "500": {"X-Error-Id": "The `error_id`."},
+    "429": {"Retry-After": "Seconds to wait."},
     "503": {"Retry-After": "Seconds to wait."},
 }
 _HEADERS_OF = {

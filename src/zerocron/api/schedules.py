@@ -15,8 +15,9 @@ from zerocron.api.services import Use, Who
 from zerocron.core.access import Permission
 from zerocron.core.errors import Invalid
 from zerocron.core.instants import from_rfc3339
+from zerocron.core.monitor_schedule import describe_expected, understand_expected
 from zerocron.core.schedule import clock_changes
-from zerocron.core.understanding import describe
+from zerocron.core.understanding import describe, understand
 
 NEXT_MAX = 100
 
@@ -39,6 +40,11 @@ class PreviewIn(Input):
     language: LanguageIn | None = None
     dst: Dst = "run_once"
     day_match: DayMatch = "either"
+    subject: Literal["job", "monitor"] = Field(
+        "job",
+        description="What has the schedule. For a monitor a length alone (`every day`) is a period from ping to ping; "
+        "its instants are shown as if a ping came at `after`.",
+    )
 
 
 class ClockChangeOut(Output):
@@ -79,6 +85,7 @@ async def preview_schedule(given: PreviewIn, _who: Who, services: Use) -> Previe
         language=given.language,
         dst=given.dst,
         day_match=given.day_match,
+        reader=understand if given.subject == "job" else understand_expected,
     )
     schedule = understood.schedule
     language = spoken(understood, given.language)
@@ -92,7 +99,7 @@ async def preview_schedule(given: PreviewIn, _who: Who, services: Use) -> Previe
         schedule_cron=schedule.cron,
         timezone=schedule.timezone,
         language=language,
-        description=describe(schedule, language),
+        description=(describe if given.subject == "job" else describe_expected)(schedule, language),
         next=found,
         warnings=list(understood.warnings),
         clock_changes=[

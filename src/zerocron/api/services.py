@@ -9,17 +9,21 @@ from typing import Annotated
 from fastapi import Depends, Header, Request, Response
 
 from zerocron.actions.audit import Audit
+from zerocron.actions.changes import Changes
 from zerocron.actions.channels import Channels
 from zerocron.actions.entrance import Entrance
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
+from zerocron.actions.overview import Overview
 from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets
 from zerocron.actions.sign_ins import Visitor
 from zerocron.actions.signing import Signing
+from zerocron.actions.teams import Teams
 from zerocron.clock import Clock
 from zerocron.core.access import Bearer
+from zerocron.core.team_limits import Limits
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.timetable.contract import Timetable
@@ -27,11 +31,17 @@ from zerocron.storage.timetable.contract import Timetable
 BEARER = "zerocron.bearer"
 """Where in the scope the gate leaves who makes the request. A route that it did not guard fails for want of it."""
 
+STILL = "zerocron.still"
+"""Where in the scope the gate leaves how to ask again who makes it: an answer may take longer than a key is good."""
+
+IS_HEAD = "zerocron.is_head"
+"""Where in the scope the gate leaves whether the body of the answer is thrown away."""
+
 
 @dataclass(frozen=True, slots=True)
 class Services:
     """One of each. `stalled` names the engine's loops that do not go round; `base_url` is where people reach this
-    server, empty where it is not known."""
+    server, empty where it is not known; `limits` are of teams that have none of their own."""
 
     ledger: Ledger
     timetable: Timetable
@@ -49,7 +59,11 @@ class Services:
     pings: Pings
     base_url: str
     audit: Audit
+    teams: Teams
+    limits: Limits
     entrance: Entrance
+    overview: Overview
+    changes: Changes
 
 
 async def services_of(request: Request) -> Services:

@@ -19,6 +19,7 @@ from zerocron.core.errors import (
     Invalid,
     NotFound,
     TooLarge,
+    TooMany,
     Unauthorized,
     Unavailable,
     ZerocronError,
@@ -34,6 +35,7 @@ EXIT_CODES: Mapping[type[ZerocronError], int] = {
     Forbidden: 3,
     NotFound: 4,
     Conflict: 5,
+    TooMany: 6,
     Unavailable: 6,
 }
 

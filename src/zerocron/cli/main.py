@@ -30,6 +30,7 @@ from zerocron.cli import (
     serve,
     setup_link,
     signing,
+    team_limits,
     version,
 )
 from zerocron.cli.errors import EXIT_CODES_HELP, USAGE, report
@@ -40,6 +41,7 @@ _ORDER = (
     "setup-link",
     "migrate",
     "doctor",
+    "teams",
     "jobs",
     "runs",
     "monitors",
@@ -82,6 +84,7 @@ app.command(rich_help_panel=_HERE)(serve.serve)
 app.command("setup-link", rich_help_panel=_HERE)(setup_link.setup_link)
 app.command(rich_help_panel=_HERE)(migrate.migrate)
 app.command(rich_help_panel=_HERE)(doctor.doctor)
+app.add_typer(team_limits.app, name="teams", rich_help_panel=_HERE)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_THERE)
 app.add_typer(runs.app, name="runs", rich_help_panel=_THERE)
 app.add_typer(monitors.app, name="monitors", rich_help_panel=_THERE)
@@ -121,7 +124,17 @@ def _help_without_command(context: typer.Context) -> None:
         raise typer.Exit(USAGE)
 
 
-for group in (jobs.app, runs.app, monitors.app, channels.app, alerts.app, secrets.app, signing.app, keys.app):
+for group in (
+    jobs.app,
+    runs.app,
+    monitors.app,
+    channels.app,
+    alerts.app,
+    secrets.app,
+    signing.app,
+    keys.app,
+    team_limits.app,
+):
     group.callback(invoke_without_command=True)(_help_without_command)
 
 

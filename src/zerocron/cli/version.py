@@ -32,6 +32,7 @@ def openapi() -> None:
     from zerocron.api.application import create_application
     from zerocron.api.services import Services
     from zerocron.clock import SystemClock
+    from zerocron.core.team_limits import NO_LIMITS
     from zerocron.metrics import Metrics
 
     nobody = cast(Any, None)  # the document needs no service, only the routes
@@ -52,6 +53,10 @@ def openapi() -> None:
         pings=nobody,
         base_url="",
         audit=nobody,
+        teams=nobody,
+        limits=NO_LIMITS,
         entrance=nobody,
+        overview=nobody,
+        changes=nobody,
     )
     print_json(create_application(services).openapi())

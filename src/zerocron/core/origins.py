@@ -36,7 +36,7 @@ def is_same_origin(
     if given is None:
         return False
     scheme, name, port = given
-    return _origin(f"{scheme}://{host}") == given or (scheme, name, port) in map(_origin, own_origins)
+    return _origin(f"{scheme}://{host or ''}") == given or (scheme, name, port) in map(_origin, own_origins)
 
 
 def _origin(url: str) -> tuple[str, str, int] | None:

@@ -30,6 +30,7 @@ from zerocron.engine.attempt import Attempt, Result, Started
 from zerocron.engine.judging import execution_of, judge, takes_long
 from zerocron.engine.reads import patiently
 from zerocron.engine.rendering import NotSent, render, secrets_named, sign
+from zerocron.engine.tally import Lateness
 from zerocron.metrics import Metrics
 
 log = structlog.get_logger(__name__)
@@ -114,8 +115,10 @@ class Executor:
         secrets: Secrets = no_secrets,
         signing_keys: SigningKeys = no_signing_keys,
         allow_insecure_tls: bool = False,
+        lateness: Lateness | None = None,
     ) -> None:
         self._load = load
+        self._lateness = lateness or Lateness()
         self._send = send
         self._settle = settle
         self._permit = permit
@@ -305,7 +308,9 @@ class Executor:
         if prepared.refusal is not None:
             return judge(attempt, request, prepared.refusal.outcome(), started_at=started_at, now=started_at)
         if run.attempt == 1:
-            self._metrics.lateness.observe(max(0, started_at - run.scheduled_for) / 1000)
+            late_ms = max(0, started_at - run.scheduled_for)
+            self._metrics.lateness.observe(late_ms / 1000)
+            self._lateness.note(run.team_id, started_at, late_ms)
         if not (request.verify_tls or self._allow_insecure_tls):
             request = dataclasses.replace(request, verify_tls=True)  # the operator has taken the permission back
         if attempt.definition.sign:

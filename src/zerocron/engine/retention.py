@@ -121,11 +121,12 @@ class Retention:
         ):
             before = by_age if kept is None else max(by_age, kept)
             while oldest is not None and oldest < before:
-                if await self._ledger.write(partial(_remove, job_id=job_id, before=before)) < RUNS_PER_TRANSACTION:
+                if await self._ledger.write(partial(remove_runs, job_id=job_id, before=before)) < RUNS_PER_TRANSACTION:
                     break
 
 
-def _remove(connection: Connection, job_id: str, before: Instant) -> int:
+def remove_runs(connection: Connection, job_id: str, before: Instant) -> int:
+    """Remove runs of a job that ended, of slots before the instant: how many, at most RUNS_PER_TRANSACTION."""
     removed = run_rows.delete_of_job(connection, job_id, before=before, limit=RUNS_PER_TRANSACTION)
     if removed:
         execution_rows.delete_of_runs(connection, removed)

@@ -150,12 +150,13 @@ Index(
 )
 Index("ix_audit_entries_subject_id_at", audit_entries.c.subject_id, audit_entries.c.at)
 
-# How many runs a team with such a limit has started in a minute of the ledger's time.
+# How many runs a team with such a limit has started in a minute of the ledger's time, and how many slots were left out.
 team_minutes = Table(
     "team_minutes",
     metadata,
     _id("team_id"),
     _instant("minute"),
     Column("runs", Integer, nullable=False),
+    Column("skipped", Integer, nullable=False),
     PrimaryKeyConstraint("team_id", "minute"),
 )
