@@ -556,8 +556,8 @@ async def _setup_path(node: Node) -> str | None:
 
 
 async def one_time_url(settings: Settings, *, reset_email: str | None = None, remove_totp: bool = False) -> str:
-    """A link that makes the first owner, or lets the person of that address set a new password (`remove_totp`: and takes
-    off the second factor that they have lost). A server may run. Raises Conflict when there is an owner, NotFound,
+    """A link that makes the first owner, or lets the person of that address set a new password (with `remove_totp` the
+    second factor that they have lost is taken off). A server may run. Raises Conflict when there is an owner, NotFound,
     Invalid, Unavailable."""
 
     def make(connection: Connection) -> str:
