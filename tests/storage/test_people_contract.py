@@ -390,6 +390,14 @@ async def test_the_newest_link_alone_works_and_for_an_hour(mailing: House, postb
     await fails(mailing.entrance.resets.use(postbox.token(), PASSWORD, None, AWAY), NotFound)
 
 
+async def test_of_two_that_use_a_link_at_once_one_does(mailing: House, postbox: Postbox) -> None:
+    await mailing.set_up()
+    await ask(mailing)
+    uses = [mailing.entrance.resets.use(postbox.token(), f"{NEW_PASSWORD} {n}", None, AWAY) for n in range(3)]
+    results = await asyncio.gather(*uses, return_exceptions=True)
+    assert sorted(type(result).__name__ for result in results) == ["NoneType", "NotFound", "NotFound"]
+
+
 async def test_a_new_password_does_not_skip_the_second_factor(mailing: House, postbox: Postbox) -> None:
     seed, codes = await mailing.with_totp(await mailing.set_up())
     mailing.clock.set(mailing.clock.now() + STEP_MS)
