@@ -62,6 +62,12 @@ async def test_there_is_nobody_until_the_first_owner_and_then_it_is_closed(house
     assert ("setup.use", "person", HOME.address) in await house.audited()
 
 
+async def test_once_somebody_is_there_however_they_came_a_set_up_link_makes_no_owner(house: House) -> None:
+    token = await house.setup_token()
+    await house.person("bob@example.com")
+    await fails(house.set_up(token), NotFound, "does not work")
+
+
 async def test_of_two_that_set_up_at_once_one_is_the_owner(house: House, ledger: Ledger) -> None:
     async with house_over(ledger, clock=house.clock) as other:
         tokens = [await house.setup_token(), await other.setup_token()]
