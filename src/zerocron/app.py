@@ -25,7 +25,6 @@ from urllib.parse import urlsplit
 
 import structlog
 from fastapi import FastAPI
-from sqlalchemy import Connection
 
 from zerocron import __version__
 from zerocron.actions import resume
@@ -38,14 +37,13 @@ from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
 from zerocron.actions.oidc import Client, Issuer
-from zerocron.actions.one_time_links import new_reset_link, new_setup_link
+from zerocron.actions.one_time_links import new_setup_link
 from zerocron.actions.overview import Overview
 from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
 from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets, check_master_keys
 from zerocron.actions.signing import Signing
 from zerocron.actions.single_sign_on import SingleSignOn
-from zerocron.actions.team_limits import TeamLimits
 from zerocron.actions.teams import Belongings, Teams
 from zerocron.api.application import create_application
 from zerocron.api.forwarded import Forwarded
@@ -275,7 +273,7 @@ async def _start_work(
         await engine.start()
         stack.push_async_callback(engine.stop, settings.drain_seconds, force)
         return
-    tick = partial(_keep_time, ground.ledger, ground.on_time)
+    tick = partial(keep_time, ground.ledger, ground.on_time)
     time_keeping = Loop("clock", tick, clock=ground.clock, metrics=ground.metrics)
     time_keeping.start()
     stack.push_async_callback(time_keeping.stop)
@@ -329,7 +327,7 @@ async def _lay_ground(settings: Settings, clock: Clock | None, stack: contextlib
     await asyncio.to_thread(settings.data_dir.mkdir, parents=True, exist_ok=True)
     metrics = Metrics()
     metrics.build.info({"version": __version__, "tzdata": tzdata_version()})
-    ledger, clock, on_time = await _open_ledger(settings, clock)
+    ledger, clock, on_time = await open_ledger(settings, clock)
     stack.push_async_callback(ledger.close)
     keyring = await _find_master_keys(settings, ledger)
     if settings.database_url and settings.role != "api":
@@ -507,7 +505,7 @@ def _loops(engine: Engine | None, ping_loops: list[Loop], beside: list[Loop]) ->
     return [(name, name not in stalled) for name in [*names, *sorted(stalled - set(names))]]
 
 
-async def _open_ledger(settings: Settings, clock: Clock | None) -> tuple[Ledger, Clock, OnTime]:
+async def open_ledger(settings: Settings, clock: Clock | None) -> tuple[Ledger, Clock, OnTime]:
     """The ledger, its clock, and who is to be told the ledger's time."""
     if not settings.database_url:
         return await SqliteLedger.open(settings.database_path, upgrade), clock or SystemClock(), _no_news
@@ -517,7 +515,7 @@ async def _open_ledger(settings: Settings, clock: Clock | None) -> tuple[Ledger,
     ledger_clock = LedgerClock()
     try:
         for _ in range(CLOCK_SAMPLES):
-            await _keep_time(ledger, ledger_clock.observe)
+            await keep_time(ledger, ledger_clock.observe)
     except BaseException:
         await ledger.close()
         raise
@@ -528,7 +526,7 @@ def _no_news(_now: Instant, _before: float, _after: float) -> None:
     """The machine's clock is the ledger's."""
 
 
-async def _keep_time(ledger: Ledger, on_time: OnTime) -> float:
+async def keep_time(ledger: Ledger, on_time: OnTime) -> float:
     """Ask the database for its time; returns the seconds until the next time. Engines do so as they renew."""
     clock = SystemClock()
     before = clock.monotonic()
@@ -677,54 +675,3 @@ async def _setup_path(node: Node) -> str | None:
         return await node.ledger.write(lambda connection: new_setup_link(connection, now))
     except Conflict:
         return None
-
-
-@contextlib.asynccontextmanager
-async def _ledger_of_command(settings: Settings) -> AsyncIterator[Ledger]:
-    """The ledger for a small act of a command, also beside a server that runs. Raises Invalid, Unavailable."""
-    ledger: Ledger
-    if settings.database_url:
-        ledger = await PostgresLedger.open(settings.database_url, upgrade, connections_max=3)
-    else:
-        try:
-            ledger = await SqliteLedger.open(settings.database_path, upgrade)
-        except Conflict:
-            ledger = SqliteLedger.beside(settings.database_path)
-    try:
-        yield ledger
-    finally:
-        await ledger.close()
-
-
-async def one_time_url(settings: Settings, *, reset_email: str | None = None, remove_totp: bool = False) -> str:
-    """A link that makes the first owner, or lets the person of that address set a new password (`remove_totp`: and
-    takes off the second factor that they have lost). A server may run. Raises Conflict when there is an owner,
-    NotFound, Invalid, Unavailable."""
-
-    def make(connection: Connection) -> str:
-        now = database_time(connection) or SystemClock().now()
-        if reset_email is None:
-            return new_setup_link(connection, now)
-        return new_reset_link(connection, reset_email, now, remove_totp=remove_totp)
-
-    async with _ledger_of_command(settings) as ledger:
-        path = await ledger.write(make)
-    running_at = await asyncio.to_thread(read_if_there, settings.local_url_path)
-    return (settings.base_url or running_at or f"http://{settings.host}:{settings.port}").rstrip("/") + path
-
-
-@contextlib.asynccontextmanager
-async def team_limits(settings: Settings) -> AsyncIterator[TeamLimits]:
-    """For `0cron teams limits`: the verbs on the ledger, also beside a server. Raises Invalid, Unavailable."""
-    async with _ledger_of_command(settings) as ledger:
-        clock: Clock = SystemClock()
-        if settings.database_url:
-            clock = LedgerClock()
-            await _keep_time(ledger, clock.observe)
-        yield TeamLimits(ledger=ledger, clock=clock, defaults=settings.limits)
-
-
-async def migrate(settings: Settings) -> None:
-    """Bring the ledger's schema up to date, and nothing else. Raises Conflict, Invalid, Unavailable."""
-    ledger, _, _ = await _open_ledger(settings, None)
-    await ledger.close()

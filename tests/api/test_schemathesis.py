@@ -94,22 +94,22 @@ def test_every_operation_is_asked(operations: Operations) -> None:
 
 
 @pytest.fixture
-def ids(operations: Operations, served: Served) -> Iterator[dict[str, str]]:
+def ids(operations: Operations, served: Served) -> dict[str, str]:
     """A job, its run and a monitor, new for each test, so that right requests find something."""
     job = operations["create_job"].Case(body=JOB).call(headers=served.headers).json()
     trigger = operations["trigger_job"].Case(path_parameters={"job_id": job["id"]})
     run = trigger.call(headers=served.headers).json()
     monitor = operations["create_monitor"].Case(body=MONITOR).call(headers=served.headers).json()
+    for earlier in operations["list_channels"].Case().call(headers=served.headers).json()["items"]:  # it may have 50
+        operations["delete_channel"].Case(path_parameters={"channel_id": earlier["id"]}).call(headers=served.headers)
     channel = operations["create_channel"].Case(body=CHANNEL).call(headers=served.headers).json()
-    yield {
+    return {
         "job_id": job["id"],
         "run_id": run["id"],
         "execution_id": f"{run['id']}.1",
         "monitor_id": monitor["id"],
         "channel_id": channel["id"],
     }
-    # A team has so many channels and no more.
-    operations["delete_channel"].Case(path_parameters={"channel_id": channel["id"]}).call(headers=served.headers)
 
 
 def ask(served: Served, strategy: SearchStrategy[Any], *, right: bool) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from fastapi.routing import iter_route_contexts
+from sqlalchemy import select
 from tests.api.browsers import HOST, PASSWORD, Browser, setup_token
 from tests.api.support import JOB, NOWHERE, Client, client_of
 
@@ -19,6 +20,7 @@ from zerocron.app import Node, run_node
 from zerocron.core.access import Role
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.settings import Settings
+from zerocron.storage.ledger.people_tables import audit_entries
 
 ADA = "ada@example.com"
 
@@ -258,10 +260,6 @@ async def test_the_same_routes_answer_a_cookie_as_a_key(browser: Browser) -> Non
 
 
 async def test_the_audit_log_knows_the_address(browser: Browser, owned: Node) -> None:
-    from sqlalchemy import select
-
-    from zerocron.storage.ledger.people_tables import audit_entries
-
     await browser("PATCH", "/v1/me", {"timezone": "Europe/Paris"})
     query = select(audit_entries.c.address, audit_entries.c.before, audit_entries.c.after).where(
         audit_entries.c.action == "person.edit"

@@ -62,6 +62,12 @@ async def test_there_is_nobody_until_the_first_owner_and_then_it_is_closed(house
     assert ("setup.use", "person", HOME.address) in await house.audited()
 
 
+async def test_once_somebody_is_there_however_they_came_a_set_up_link_makes_no_owner(house: House) -> None:
+    token = await house.setup_token()
+    await house.person("bob@example.com")
+    await fails(house.set_up(token), NotFound, "does not work")
+
+
 async def test_of_two_that_set_up_at_once_one_is_the_owner(house: House, ledger: Ledger) -> None:
     async with house_over(ledger, clock=house.clock) as other:
         tokens = [await house.setup_token(), await other.setup_token()]
@@ -178,7 +184,10 @@ async def test_a_code_proves_who_one_is_as_the_password_does(house: House) -> No
     house.clock.set(house.clock.now() + STEP_MS)
     code = house.code(seed)
     elevated = await house.sign_ins.elevate(opened.session.bearer, None, code)
-    await fails(house.sign_ins.elevate(elevated.session.bearer, None, code), Unauthorized)
+    for _ in range(5):
+        await fails(house.sign_ins.elevate(elevated.session.bearer, None, code), Unauthorized)
+    await fails(house.sign_ins.elevate(elevated.session.bearer, None, code), TooMany)
+    await house.sign_ins.elevate(elevated.session.bearer, PASSWORD, None)
 
 
 async def test_without_a_master_key_there_are_no_second_factors(ledger: Ledger) -> None:
@@ -385,6 +394,14 @@ async def test_the_newest_link_alone_works_and_for_an_hour(mailing: House, postb
     await ask(mailing)
     await mailing.entrance.people.change_password((await mailing.sign_in()).session.bearer, PASSWORD, NEW_PASSWORD)
     await fails(mailing.entrance.resets.use(postbox.token(), PASSWORD, None, AWAY), NotFound)
+
+
+async def test_of_two_that_use_a_link_at_once_one_does(mailing: House, postbox: Postbox) -> None:
+    await mailing.set_up()
+    await ask(mailing)
+    uses = [mailing.entrance.resets.use(postbox.token(), f"{NEW_PASSWORD} {n}", None, AWAY) for n in range(3)]
+    results = await asyncio.gather(*uses, return_exceptions=True)
+    assert sorted(type(result).__name__ for result in results) == ["NoneType", "NotFound", "NotFound"]
 
 
 async def test_a_new_password_does_not_skip_the_second_factor(mailing: House, postbox: Postbox) -> None:

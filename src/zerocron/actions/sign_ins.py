@@ -328,7 +328,10 @@ class SignIns:
         """Prove again who one is, by the password or by a code; from then on another token opens the sign-in. Raises
         Unauthorized, TooMany."""
         person_id, sign_in_id = of_person(bearer)
-        take_each(self.proof_claims(bearer), self._clock.monotonic())
+        claims = list(self.proof_claims(bearer))
+        if code is not None:
+            claims.append((self._limits.code, (person_id, sign_in_id)))
+        take_each(claims, self._clock.monotonic())
         person = await self._ledger.read(lambda connection: people_rows.get(connection, person_id))
         is_proved = password is not None and await self._hashing.matches(
             None if person is None else person.password_hash, password
@@ -357,7 +360,7 @@ class SignIns:
             return _session(connection, dataclasses.replace(bearer, is_elevated=True))
 
         session = await self._ledger.write(transaction)
-        give_each_back(self.proof_claims(bearer), self._clock.monotonic())
+        give_each_back(claims, self._clock.monotonic())
         self.forget(person_id)
         return Opened(session, token)
 

@@ -15,9 +15,9 @@ def migrate(data_dir: o.DataDir = None) -> None:
     """Bring the database's schema up to date, and stop. A server does the same when it starts."""
     settings = load({"data_dir": data_dir})
 
-    from zerocron import app
+    from zerocron import commands
 
     with explained(settings):
         placed = dataclasses.replace(settings, data_dir=settings.data_dir.absolute())
-        asyncio.run(app.migrate(placed))
+        asyncio.run(commands.migrate(placed))
     say("The schema is up to date.")

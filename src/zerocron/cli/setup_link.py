@@ -39,11 +39,11 @@ def setup_link(
         raise Invalid("--remove-second-factor needs --reset EMAIL.")
     settings = load({"data_dir": data_dir})
 
-    from zerocron import app
+    from zerocron import commands
 
     with explained(settings):
         placed = dataclasses.replace(settings, data_dir=settings.data_dir.absolute())
-        url = asyncio.run(app.one_time_url(placed, reset_email=reset, remove_totp=remove_second_factor))
+        url = asyncio.run(commands.one_time_url(placed, reset_email=reset, remove_totp=remove_second_factor))
     if as_json:
         print_json({"url": url})
         return
