@@ -8,6 +8,8 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 from tests.dashboard.support import Pages
 
+from zerocron.core.single_sign_on import Refusal
+from zerocron.dashboard import refusals
 from zerocron.dashboard.asking import Api
 from zerocron.dashboard.specimens.kinds import SESSION, UNSIGNED
 from zerocron.dashboard.specimens.sign_in import INVITATION, WAYS
@@ -329,3 +331,18 @@ async def test_what_is_asked_after_a_new_cookie_shows_it() -> None:
         "0cron=second; 0cron-theme=dark",
     ]
     assert api.cookies == [b"0cron=second; Path=/; HttpOnly", b"gone=; Max-Age=0"]
+
+
+@pytest.mark.parametrize("refusal", Refusal)
+@pytest.mark.parametrize("language", ["en", "fr", "es"])
+async def test_why_an_issuer_did_not_get_somebody_in_is_told(refusal: Refusal, language: str) -> None:
+    site = Pages.over(NOBODY)
+    told = refusals.refusal_of(refusal, language)
+    assert told
+    assert (told == refusals.TEXTS[refusal]) == (language == "en")
+    answer = await site.get(f"/sign-in?refused={refusal}", headers={"accept-language": language})
+    assert answer.tree.one(role="alert").text == told
+
+
+async def test_a_refusal_that_there_is_not_is_not_told() -> None:
+    assert "alert" not in (await Pages.over(NOBODY).get("/sign-in?refused=%3Cscript%3E")).html

@@ -15,6 +15,8 @@ import orjson
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Scope
 
+from zerocron.core.proxies import SIGNED_IN_AS
+
 PASSED_ON = (b"cookie", b"host", b"origin", b"sec-fetch-site", b"user-agent", b"x-forwarded-for", b"x-forwarded-proto")
 
 Query = Mapping[str, str | int | bool | Sequence[str] | None]
@@ -136,6 +138,7 @@ def _scope(outer: Scope, method: str, path: str, query: Query | None, headers: l
         "client": outer.get("client"),
         "server": outer.get("server"),
         "state": {},
+        SIGNED_IN_AS: outer.get(SIGNED_IN_AS),
     }
 
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from zerocron.core.proxies import SIGNED_IN_AS
 from zerocron.dashboard.asking import Problem
+from zerocron.dashboard.refusals import refusal_of
 from zerocron.dashboard.routes import Page, act, page
 from zerocron.dashboard.visit import LANGUAGE_COOKIE, THEME_COOKIE, THEMES, Form, Visit, back_to
 from zerocron.dashboard.words import LANGUAGES
@@ -30,7 +33,11 @@ async def show_sign_in(visit: Visit) -> Response:
     next_ = back_to(visit.query.get("next"))
     if visit.signed is not None:
         return visit.go(next_)
-    return visit.page("sign_in/sign_in.html", ways=await _ways(visit), next=next_, email="", asks_code=False)
+    is_new_here = not visit.query.keys() & {"refused", "done"}
+    if is_new_here and visit.request.scope.get(SIGNED_IN_AS):  # the trusted proxy in front says who it is
+        return visit.go(f"/auth/header?{urlencode({'next': next_})}")
+    content = {"ways": await _ways(visit), "refusal": refusal_of(visit.query.get("refused"), visit.language)}
+    return visit.page("sign_in/sign_in.html", next=next_, email="", asks_code=False, **content)
 
 
 async def sign_in(visit: Visit) -> Response:
