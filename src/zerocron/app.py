@@ -17,8 +17,7 @@ import re
 import resource
 import signal
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,6 @@ from urllib.parse import urlsplit
 import structlog
 from fastapi import FastAPI
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
 
 from zerocron import __version__
 from zerocron.actions import resume
@@ -56,7 +54,7 @@ from zerocron.channels.registry import KINDS
 from zerocron.channels.sending import Outlets
 from zerocron.clock import Clock, LedgerClock, SystemClock
 from zerocron.core.addresses import OwnEndpoint, parse_allow
-from zerocron.core.errors import Conflict, Invalid, Unauthorized, Unavailable
+from zerocron.core.errors import Conflict, Invalid, Unauthorized
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.schedule import tzdata_version
 from zerocron.core.sealing import Keyring, new_master_key, read_master_keys
@@ -71,12 +69,13 @@ from zerocron.engine.trying import Trying
 from zerocron.engine.zonedata import ZoneData
 from zerocron.metrics import Metrics
 from zerocron.outbound import Outbound
+from zerocron.private_files import keep_first_private, read_if_there, write_private
 from zerocron.serving import HttpServer, listen, url_of
 from zerocron.settings import Settings
 from zerocron.storage.ledger.database import Ledger, SqliteLedger
 from zerocron.storage.ledger.membership import Membership
 from zerocron.storage.ledger.postgres import PostgresLedger
-from zerocron.storage.ledger.sessions import database_time, live_clock_differences
+from zerocron.storage.ledger.sessions import database_time
 from zerocron.storage.migrations import upgrade
 from zerocron.storage.timetable.contract import Timetable
 from zerocron.storage.timetable.memory import MemoryTimetable
@@ -145,13 +144,6 @@ async def run_node(
         outbound = await _open_door(settings, stack)
         outlets = _outlets(settings, outbound, clock, kinds)
         engine = _make_engine(settings, ground, outbound, outlets, stop_point) if settings.role != "api" else None
-        jobs = Jobs(
-            ledger=ledger,
-            timetable=ground.timetable,
-            clock=clock,
-            allow_insecure_tls=settings.allow_insecure_tls,
-            limits=settings.limits,
-        )
         keys = Keys(ledger=ledger, clock=clock)
         secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
         channels = Channels(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
@@ -169,7 +161,7 @@ async def run_node(
             Services(
                 ledger=ledger,
                 timetable=ground.timetable,
-                jobs=jobs,
+                jobs=(jobs := _make_jobs(settings, ground)),
                 keys=keys,
                 secrets=secrets,
                 signing=Signing(ledger=ledger, clock=clock, secrets=secrets),
@@ -197,12 +189,26 @@ async def run_node(
             forwarded=Forwarded(settings.proxies, settings.trusted_header) if settings.proxies else None,
         )
         if settings.role != "engine":
-            site.install(application, now_ms=clock.now, version=__version__)
-            if settings.development:
-                application.router.routes.extend(gallery.routes())
+            _add_pages(application, settings, clock)
         await _start_work(engine, settings, ground, force, stack)
         beside += _start_upkeep(settings, engine, keys, entrance.sign_ins, ground, stack)
         yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, clock, changes)
+
+
+def _make_jobs(settings: Settings, ground: Ground) -> Jobs:
+    return Jobs(
+        ledger=ground.ledger,
+        timetable=ground.timetable,
+        clock=ground.clock,
+        allow_insecure_tls=settings.allow_insecure_tls,
+        limits=settings.limits,
+    )
+
+
+def _add_pages(application: FastAPI, settings: Settings, clock: Clock) -> None:
+    site.install(application, now_ms=clock.now, version=__version__)
+    if settings.development:
+        application.router.routes.extend(gallery.routes())
 
 
 def _make_trying(settings: Settings, ground: Ground, outbound: Outbound, stack: contextlib.AsyncExitStack) -> Trying:
@@ -305,10 +311,10 @@ async def _find_master_keys(settings: Settings, ledger: Ledger) -> Keyring:
         keyring = Keyring()
     else:
         hint = f"Put back the file {path} as it was, or set ZEROCRON_SECRET_KEY to what it held."
-        text = await asyncio.to_thread(_read_if_there, path)
+        text = await asyncio.to_thread(read_if_there, path)
         if text is None:
             await check_master_keys(ledger, Keyring(), hint)  # a key that was lost must not be replaced by another one
-            text = await asyncio.to_thread(_keep_first_private, path, new_master_key())
+            text = await asyncio.to_thread(keep_first_private, path, new_master_key())
         keyring = read_master_keys(text, source=str(path))
     await check_master_keys(ledger, keyring, hint)
     return keyring
@@ -536,59 +542,13 @@ async def _stop_and_save(loop: Loop, save: Callable[[], Awaitable[object]]) -> N
 
 async def _keep_local_key(keys: Keys, path: Path) -> None:
     """See to it that the file beside the data holds an API key that works, readable by its owner only."""
-    text = await asyncio.to_thread(_read_if_there, path)
+    text = await asyncio.to_thread(read_if_there, path)
     if text is not None:
         with contextlib.suppress(Unauthorized):
             await keys.recognise(f"Bearer {text}")
             return
     _, token = await keys.create(DEFAULT_TEAM_ID, "local command line")
-    await asyncio.to_thread(_write_private, path, token.text + "\n")
-
-
-def _read_if_there(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except FileNotFoundError:
-        return None
-
-
-def _write_private(path: Path, text: str) -> None:
-    """The file holds the text, whole, for its owner only (0600)."""
-    with _draft(path, text) as draft:
-        draft.replace(path)
-
-
-def _keep_first_private(path: Path, text: str) -> str:
-    """What the file holds: the text, or what another process wrote first."""
-    with _draft(path, text + "\n") as draft:
-        try:
-            os.link(draft, path)  # which replaces nothing
-        except FileExistsError:
-            return path.read_text(encoding="utf-8").strip()
-        except OSError:
-            draft.replace(path)  # a file system without links; the ledger's lock lets one process come so far
-    return text
-
-
-@contextlib.contextmanager
-def _draft(path: Path, text: str) -> Iterator[Path]:
-    """A file beside the path, to become it. Its name is its own: process ids are the same in many containers."""
-    file, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
-    draft = Path(name)
-    try:
-        try:
-            os.write(file, text.encode())
-            os.fsync(file)
-        finally:
-            os.close(file)
-        yield draft
-    finally:
-        draft.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # what is sealed with a key must not outlive it in a power cut
-    finally:
-        os.close(folder)
+    await asyncio.to_thread(write_private, path, token.text + "\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -637,7 +597,7 @@ async def serve(
             target.ping_url = await make_monitor(node.monitors, url_of(listener))
         url = url_of(listener)
         setup_path = await _setup_path(node) if settings.role != "engine" else None
-        await asyncio.to_thread(_write_private, settings.local_url_path, url + "\n")
+        await asyncio.to_thread(write_private, settings.local_url_path, url + "\n")
         stack.callback(settings.local_url_path.unlink, missing_ok=True)
         announce(
             Announcement(
@@ -707,7 +667,7 @@ async def one_time_url(settings: Settings, *, reset_email: str | None = None, re
 
     async with _ledger_of_command(settings) as ledger:
         path = await ledger.write(make)
-    running_at = await asyncio.to_thread(_read_if_there, settings.local_url_path)
+    running_at = await asyncio.to_thread(read_if_there, settings.local_url_path)
     return (settings.base_url or running_at or f"http://{settings.host}:{settings.port}").rstrip("/") + path
 
 
@@ -726,52 +686,3 @@ async def migrate(settings: Settings) -> None:
     """Bring the ledger's schema up to date, and nothing else. Raises Conflict, Invalid, Unavailable."""
     ledger, _, _ = await _open_ledger(settings, None)
     await ledger.close()
-
-
-@dataclass(frozen=True, slots=True)
-class Away:
-    """A service that could not be used, and why."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterState:
-    """What a look at PostgreSQL and Redis found. `redis_policy` None: no Redis is configured."""
-
-    nodes: int | Away
-    clock_ahead_ms: int
-    redis_policy: str | Away | None
-
-
-async def look_at_cluster(settings: Settings) -> ClusterState:
-    """For `doctor`: connect to both services, change nothing. Raises Invalid for a URL that makes no sense."""
-    nodes: int | Away
-    ahead_ms = 0
-    try:
-        ledger = await PostgresLedger.open(settings.database_url, lambda _connection: None, connections_max=3)
-    except Unavailable as error:
-        nodes = Away(error.message)
-    else:
-        try:
-            nodes, ahead_ms = await ledger.read(_living_nodes)
-        except (Unavailable, DBAPIError):
-            nodes = Away("Its schema is not there yet, or cannot be read; a server makes it when it starts.")
-        finally:
-            await ledger.close()
-    redis_policy: str | Away | None = None
-    if settings.redis_url:
-        timetable = await RedisTimetable.open(settings.redis_url, prefix=settings.redis_prefix)
-        try:
-            await timetable.size()
-            redis_policy = await timetable.eviction_policy()
-        except Unavailable as error:
-            redis_policy = Away(error.message)
-        finally:
-            await timetable.close()
-    return ClusterState(nodes, ahead_ms, redis_policy)
-
-
-def _living_nodes(connection: Connection) -> tuple[int, int]:
-    now = database_time(connection) or 0
-    return len(live_clock_differences(connection, now)), SystemClock().now() - now

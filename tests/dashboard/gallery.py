@@ -46,10 +46,12 @@ class Gallery(NamedTuple):
 
 
 @contextlib.asynccontextmanager
-async def open_gallery(width: Literal["wide", "narrow"]) -> AsyncIterator[Gallery]:
+async def open_gallery(
+    width: Literal["wide", "narrow"], scheme: Literal["light", "dark"] = "light"
+) -> AsyncIterator[Gallery]:
     size = WIDTHS[width]
     async with served() as url, chromium() as browser:
         context = await browser.new_context(
-            viewport={"width": size[0], "height": size[1]}, color_scheme="light", reduced_motion="reduce"
+            viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, reduced_motion="reduce"
         )
         yield Gallery(url, context)

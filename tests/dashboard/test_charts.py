@@ -73,3 +73,20 @@ def test_dots_stand_where_their_runs_were() -> None:
     assert (first.y, first.height, first.kind) == (50, 50, "failed")
     assert charts.dots([], 1) == []
     assert charts.dots(points[:1], 100)[0].x == 0
+
+
+def test_a_strip_has_its_newest_run_at_the_right() -> None:
+    marks = [{"status": status, "scheduled_for": str(n)} for n, status in enumerate(["failed", "succeeded", "skipped"])]
+    drawn = charts.strip(marks)
+
+    assert drawn.count == 3
+    assert drawn.paths == {"succeeded": "M588 4h4v16h-4z", "skipped": "M594 8h4v12h-4z"}
+    assert drawn.failures == [(582, marks[0])]
+    assert charts.strip([]).count == 0
+
+
+def test_a_strip_shows_no_more_than_it_has_room_for() -> None:
+    drawn = charts.strip([{"status": "succeeded", "scheduled_for": ""}] * 150)
+
+    assert drawn.count == 100
+    assert drawn.paths["succeeded"].startswith("M0 ")

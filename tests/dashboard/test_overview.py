@@ -91,3 +91,4 @@ async def test_a_job_that_never_ran_is_not_a_new_team() -> None:
 
     assert "Nothing ran." in main.text
     assert "No job has a next run." in main.text
+    assert main.one("section", aria_labelledby="day").all("svg")[0].text.count("no server ran") == 21

@@ -17,7 +17,8 @@ from starlette.types import ASGIApp, Message, Scope
 
 from zerocron.core.proxies import SIGNED_IN_AS
 
-PASSED_ON = (b"cookie", b"host", b"origin", b"sec-fetch-site", b"user-agent", b"x-forwarded-for", b"x-forwarded-proto")
+PASSED_ON = (b"cookie", b"host", b"origin", b"sec-fetch-site", b"user-agent")
+"""Not what proxies say: that was read when the page was asked for, and would be believed of the wrong peer here."""
 
 Query = Mapping[str, str | int | bool | Sequence[str] | None]
 
@@ -124,7 +125,9 @@ async def call(application: ASGIApp, scope: Scope, content: bytes) -> Answer:
 
 
 def _scope(outer: Scope, method: str, path: str, query: Query | None, headers: list[tuple[bytes, bytes]]) -> Scope:
+    said = {SIGNED_IN_AS: outer[SIGNED_IN_AS]} if SIGNED_IN_AS in outer else {}
     return {
+        **said,
         "type": "http",
         "asgi": outer.get("asgi", {"version": "3.0"}),
         "http_version": "1.1",
@@ -138,7 +141,6 @@ def _scope(outer: Scope, method: str, path: str, query: Query | None, headers: l
         "client": outer.get("client"),
         "server": outer.get("server"),
         "state": {},
-        SIGNED_IN_AS: outer.get(SIGNED_IN_AS),
     }
 
 

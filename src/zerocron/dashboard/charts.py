@@ -1,7 +1,7 @@
 """The geometry of charts that the server draws: where bars, lines and dots stand in a box of 1,000 by 100.
 
-Owns scales alone; templates draw, and words and colours are theirs. The boxes are stretched to whatever room there is,
-so that nothing in them may be text or round.
+Owns scales alone; templates draw, and words and colours are theirs. Strips have a box of their own. All are stretched
+to whatever room there is, so that nothing in them may be text or round.
 """
 
 from __future__ import annotations
@@ -39,6 +39,39 @@ class Bars:
 
     top: int
     columns: Sequence[Sequence[Block]]
+
+
+STRIP_MARKS = 100
+STRIP_STEP, STRIP_WIDTH, STRIP_HEIGHT = 6, 4, 20
+BAD = frozenset(("failed", "lost"))
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The latest runs of a job in a box of 600 by 20, the newest at the right.
+
+    `paths` has one path for each outcome that is no failure, so that a list of many jobs stays small; `failures` have
+    their place and their mark, since each is to say when it was.
+    """
+
+    count: int
+    paths: Mapping[str, str]
+    failures: Sequence[tuple[int, Mapping[str, Any]]]
+
+
+def strip(marks: Sequence[Mapping[str, Any]]) -> Strip:
+    """Of `{scheduled_for, status}`, oldest first."""
+    shown = marks[-STRIP_MARKS:]
+    paths: dict[str, str] = {}
+    failures: list[tuple[int, Mapping[str, Any]]] = []
+    for index, mark in enumerate(shown, STRIP_MARKS - len(shown)):
+        status, x = mark["status"], index * STRIP_STEP
+        if status in BAD:
+            failures.append((x, mark))
+            continue
+        y = 4 if status == "succeeded" else 8
+        paths[status] = f"{paths.get(status, '')}M{x} {y}h{STRIP_WIDTH}v{STRIP_HEIGHT - y}h-{STRIP_WIDTH}z"
+    return Strip(len(shown), paths, failures)
 
 
 def bars(counts: Sequence[Mapping[str, int]]) -> Bars:

@@ -133,11 +133,12 @@ _NEW: Mapping[str, Any] = {
     "hours": [
         {
             **hour,
+            "is_counted": number > 20,
             **dict.fromkeys(("succeeded", "failed", "skipped", "lost"), 0),
             "lateness_ms_p50": None,
             "lateness_ms_p99": None,
         }
-        for hour in OVERVIEW["hours"]
+        for number, hour in enumerate(OVERVIEW["hours"])
     ],
     "now": NOW,
 }

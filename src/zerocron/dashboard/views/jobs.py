@@ -56,10 +56,7 @@ async def _listed(visit: Visit, filters: Mapping[str, str]) -> dict[str, Any]:
     if jobs:
         found = await visit.api.get("/v1/jobs/strips", {"ids": ",".join(job["id"] for job in jobs)})
         marks = {each["job_id"]: each["marks"] for each in found["items"]}
-    rows = [
-        {"job": job, "marks": marks.get(job["id"], []), "state": state_of(job, marks.get(job["id"], []))}
-        for job in jobs
-    ]
+    rows = [_row(job, marks.get(job["id"], [])) for job in jobs]
     given = {name: value for name, value in filters.items() if value}
     return {
         "rows": rows,
@@ -69,6 +66,12 @@ async def _listed(visit: Visit, filters: Mapping[str, str]) -> dict[str, Any]:
         "cursor": cursor,
         "chunk": chunk_of(visit),
     }
+
+
+def _row(job: Mapping[str, Any], marks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A job with its last day, and with the run that is under way."""
+    now = [mark for mark in marks if mark["status"] in UNDER_WAY]
+    return {"job": job, "marks": marks, "state": state_of(job, marks), "now": now[-1] if now else None}
 
 
 async def _around(visit: Visit) -> dict[str, Any]:

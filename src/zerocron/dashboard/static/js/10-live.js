@@ -4,8 +4,13 @@
 (() => {
   const kept = new Map();
 
+  const REACHABLE = "a[href], button, input, select, textarea, summary";
+
   function choices(part) {
+    const reached = [...part.querySelectorAll(REACHABLE)].indexOf(document.activeElement);
     return {
+      reached,
+      name: reached < 0 ? "" : document.activeElement.textContent,
       checked: [...part.querySelectorAll("input[type=checkbox]:checked[id]")].map((each) => each.id),
       open: [...part.querySelectorAll("details[open][id]")].map((each) => each.id),
     };
@@ -39,7 +44,7 @@
   });
 
   document.addEventListener("htmx:afterSwap", () => {
-    for (const [id, { checked, open }] of kept) {
+    for (const [id, { checked, open, reached, name }] of kept) {
       const part = document.getElementById(id);
       if (part === null) continue;
       for (const each of checked) {
@@ -47,6 +52,10 @@
         if (box && part.contains(box)) box.checked = true;
       }
       for (const each of open) document.getElementById(each)?.setAttribute("open", "");
+      if (reached < 0 || part.contains(document.activeElement)) continue;
+      const all = [...part.querySelectorAll(REACHABLE)];
+      const same = all[reached]?.textContent === name ? all[reached] : all.find((each) => each.textContent === name);
+      same?.focus({ preventScroll: true });
     }
     kept.clear();
     document.dispatchEvent(new CustomEvent("picked"));

@@ -48,11 +48,13 @@
     const at = told({ dateStyle: "medium", timeStyle: "short" });
     const day = told({ day: "numeric", month: "short" });
     const hour = told({ hour: "numeric", minute: "2-digit" });
+    const second = told({ hour: "numeric", minute: "2-digit", second: "2-digit" });
     /* Days by themselves where a step is one; else hours, with the day below the first of it. */
     const instants = (_plot, splits, _axis, _space, step) => {
       const days = splits.map((each) => day.format(each * 1000));
       if (step >= 86400) return days;
-      return splits.map((each, index) => hour.format(each * 1000) + (days[index] === days[index - 1] ? "" : `\n${days[index]}`));
+      const clock = step < 60 ? second : hour;
+      return splits.map((each, index) => clock.format(each * 1000) + (days[index] === days[index - 1] ? "" : `\n${days[index]}`));
     };
     const number = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 });
     const length = (ms) => (ms === null ? "—" : ms < 1000 ? `${number.format(ms)} ms` : `${number.format(ms / 1000)} s`);
