@@ -10,11 +10,11 @@ import pytest
 from structlog.testing import capture_logs
 from tests.api.support import MONITOR, Client, client_of, exchange, scope_of
 
-from zerocron.api.forwarded import SIGNED_IN_AS, Forwarded
+from zerocron.api.forwarded import Forwarded
 from zerocron.app import Node, run_node
 from zerocron.core.errors import Invalid
 from zerocron.core.model import DEFAULT_TEAM_ID
-from zerocron.core.proxies import parse_proxies
+from zerocron.core.proxies import SIGNED_IN_AS, parse_proxies
 from zerocron.serving import HttpServer, listen, url_of
 from zerocron.settings import Settings, load
 

@@ -13,7 +13,6 @@ from zerocron.core.errors import Invalid
 from zerocron.core.sealing import Keyring, MasterKey
 from zerocron.core.single_sign_on import (
     FLOW_SECONDS_MAX,
-    REFUSAL_TEXTS,
     Flow,
     Refusal,
     SignInRefused,
@@ -79,7 +78,3 @@ def test_domains_are_read_in_one_form() -> None:
 
 def test_an_issuer_is_kept_as_it_calls_itself() -> None:
     assert check_issuer("https://issuer.example/realms/a/", "X") == "https://issuer.example/realms/a/"
-
-
-def test_every_refusal_has_its_sentence() -> None:
-    assert set(REFUSAL_TEXTS) == set(Refusal)

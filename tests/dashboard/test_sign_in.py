@@ -8,9 +8,11 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 from tests.dashboard.support import Pages
 
+from zerocron.core.single_sign_on import Refusal
 from zerocron.dashboard.asking import Api
 from zerocron.dashboard.specimens.kinds import SESSION, UNSIGNED
 from zerocron.dashboard.specimens.sign_in import INVITATION, WAYS
+from zerocron.dashboard.views.sign_in import REFUSALS
 from zerocron.dashboard.visit import back_to
 
 TOKEN = "Xn2r5u8x_A-D4GbKePhVmYq3t6w9z0C1F7J2NcRfUjX"
@@ -381,3 +383,7 @@ async def test_what_is_asked_after_a_new_cookie_shows_it() -> None:
         "0cron=second; 0cron-theme=dark",
     ]
     assert api.cookies == [b"0cron=second; Path=/; HttpOnly", b"gone=; Max-Age=0"]
+
+
+def test_every_refusal_of_single_sign_on_has_its_sentence() -> None:
+    assert set(REFUSALS) == set(Refusal)

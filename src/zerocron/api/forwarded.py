@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from starlette.types import Scope
 
-from zerocron.core.proxies import TrustedProxies, origin_of
-
-SIGNED_IN_AS = "zerocron.signed_in_as"
-"""Where in the scope it says as whom the trusted proxy has signed somebody in: an address, as it was written."""
+from zerocron.core.proxies import SIGNED_IN_AS, TrustedProxies, origin_of
 
 VALUE_BYTES_MAX = 1_000
 
@@ -25,7 +22,8 @@ class Forwarded:
         self._header = header.lower().encode("ascii")
 
     def applied(self, scope: Scope) -> Scope:
-        """The scope of a request as it is to be seen from here on."""
+        """The scope of a request as it is to be seen from here on. Applied again, as when a page asks the API within
+        the process, it changes nothing."""
         if not self._trusted:
             return scope
         peer = scope.get("client")

@@ -24,7 +24,6 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zerocron.api.cookies import is_tls, token_of
-from zerocron.api.forwarded import SIGNED_IN_AS
 from zerocron.api.json_text import read_json
 from zerocron.api.problems import of_error, problem, unforeseen
 from zerocron.api.public import is_public
@@ -33,6 +32,7 @@ from zerocron.core.access import Bearer
 from zerocron.core.errors import Forbidden, NotFound, TooLarge, Unauthorized, ZerocronError
 from zerocron.core.opaque import is_opaque
 from zerocron.core.origins import is_same_origin
+from zerocron.core.proxies import SIGNED_IN_AS
 
 REQUEST_BYTES_MAX = 1_572_864
 """A job's body of 1 MB, its escapes, and the rest of the job."""

@@ -18,9 +18,9 @@ from starlette.responses import RedirectResponse, Response
 
 from zerocron.actions.single_sign_on import Answer
 from zerocron.api.cookies import is_tls
-from zerocron.api.forwarded import SIGNED_IN_AS
 from zerocron.api.people_models import answer_opened
 from zerocron.api.services import FromWhere, Services, Use
+from zerocron.core.proxies import SIGNED_IN_AS
 from zerocron.core.single_sign_on import FLOW_SECONDS_MAX, Refusal, SignInRefused, safe_path
 
 log = structlog.get_logger(__name__)

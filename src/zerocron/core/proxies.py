@@ -22,6 +22,9 @@ HOPS_MAX = 50
 Header = tuple[bytes, bytes]
 """Name in lower case, and value, as ASGI has them."""
 
+SIGNED_IN_AS = "zerocron.signed_in_as"
+"""Where in the scope of a request it says as whom the trusted proxy has signed somebody in: an address, as written."""
+
 FORWARDED_FOR = b"x-forwarded-for"
 FORWARDED_PROTO = b"x-forwarded-proto"
 

@@ -1,6 +1,6 @@
 """Signing in by somebody else's word: an issuer of OpenID Connect, or a proxy in front.
 
-Owns the reasons for which somebody is not let in, in words; where a browser may be sent afterwards; and what it keeps
+Owns the reasons for which somebody is not let in; where a browser may be sent afterwards; and what it keeps
 while it is at the issuer. Must never look anything up.
 """
 
@@ -28,7 +28,7 @@ _FLOW = "sign-in at an issuer"
 
 
 class Refusal(StrEnum):
-    """Why somebody was not let in. `REFUSAL_TEXTS` has the sentences."""
+    """Why somebody was not let in; the sign-in page has a sentence for each."""
 
     UNKNOWN = "unknown"
     UNVERIFIED = "unverified"
@@ -40,21 +40,6 @@ class Refusal(StrEnum):
     ISSUER = "issuer"
     BUSY = "busy"
     NO_HEADER = "no_header"
-
-
-REFUSAL_TEXTS: dict[Refusal, str] = {
-    Refusal.UNKNOWN: "Nobody with your address is known here. Ask an owner or admin of a team for an invitation.",
-    Refusal.UNVERIFIED: "You were signed in there, but without an email address that is known to be yours.",
-    Refusal.DISABLED: "Your account here is disabled. Ask an owner of your team.",
-    Refusal.NO_TEAM: "You are in no team any more. Ask an owner or admin of one for an invitation.",
-    Refusal.NOT_SET_UP: "This server has no owner yet. Whoever runs it has a link that makes the first one.",
-    Refusal.EXPIRED: "This took too long, or began in another browser. Try again.",
-    Refusal.DENIED: "You were not signed in there. Try again.",
-    Refusal.ISSUER: "The answer from there could not be used. Try again; if it stays so, tell whoever runs this "
-    "server, whose log says why.",
-    Refusal.BUSY: "Too many people are signing in at this moment. Try again in a minute.",
-    Refusal.NO_HEADER: "The proxy in front of this server did not say who you are. Sign in there first.",
-}
 
 
 class SignInRefused(Exception):

@@ -15,11 +15,10 @@ import orjson
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Scope
 
+from zerocron.core.proxies import SIGNED_IN_AS
+
 PASSED_ON = (b"cookie", b"host", b"origin", b"sec-fetch-site", b"user-agent")
 """Not what proxies say: that was read when the page was asked for, and would be believed of the wrong peer here."""
-
-SIGNED_IN_AS = "zerocron.signed_in_as"
-"""Where in a scope it says whom a trusted proxy has signed in (`api.forwarded`)."""
 
 Query = Mapping[str, str | int | bool | Sequence[str] | None]
 
