@@ -21,6 +21,7 @@ from zerocron.cli import (
     doctor,
     jobs,
     keys,
+    members,
     migrate,
     monitors,
     pings,
@@ -52,6 +53,7 @@ _ORDER = (
     "secrets",
     "signing",
     "keys",
+    "members",
     "audit",
     "preview",
     "openapi",
@@ -85,6 +87,7 @@ app.command("setup-link", rich_help_panel=_HERE)(setup_link.setup_link)
 app.command(rich_help_panel=_HERE)(migrate.migrate)
 app.command(rich_help_panel=_HERE)(doctor.doctor)
 app.add_typer(team_limits.app, name="teams", rich_help_panel=_HERE)
+team_limits.app.command("list")(members.list_teams)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_THERE)
 app.add_typer(runs.app, name="runs", rich_help_panel=_THERE)
 app.add_typer(monitors.app, name="monitors", rich_help_panel=_THERE)
@@ -100,6 +103,7 @@ app.add_typer(alerts.app, name="alerts", rich_help_panel=_THERE)
 app.add_typer(secrets.app, name="secrets", rich_help_panel=_THERE)
 app.add_typer(signing.app, name="signing", rich_help_panel=_THERE)
 app.add_typer(keys.app, name="keys", rich_help_panel=_THERE)
+app.add_typer(members.app, name="members", rich_help_panel=_THERE)
 app.add_typer(audit.app, name="audit", rich_help_panel=_THERE)
 app.command(rich_help_panel=_ALONE, epilog=preview.EXAMPLE)(preview.preview)
 app.command(rich_help_panel=_ALONE)(version.openapi)
