@@ -1,4 +1,4 @@
-"""Small acts of an operator on the ledger itself, also beside a server that runs: links that work once, limits of teams.
+"""Small acts of an operator on the ledger itself, also beside a server that runs: one-time links, limits of teams.
 
 Each opens the ledger, does its one thing, and closes it. Must never do what the API of a running server could.
 """

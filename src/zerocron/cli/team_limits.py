@@ -106,11 +106,11 @@ def limits(
 
 
 async def _look(settings: Settings, team: str | None, changes: Mapping[str, int | None]) -> list[TeamState]:
-    from zerocron import app as joiner
+    from zerocron import commands
     from zerocron.cli.logs import configure_logging
 
     configure_logging(settings.log_level, settings.log_format)
-    async with joiner.team_limits(settings) as verbs:
+    async with commands.team_limits(settings) as verbs:
         return await verbs.all() if team is None else [await verbs.change(team, changes)]
 
 
