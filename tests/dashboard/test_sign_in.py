@@ -359,6 +359,26 @@ async def test_what_a_proxy_said_is_read_once() -> None:
     assert "zerocron.bearer" not in inner
 
 
+async def test_a_link_from_a_mail_is_looked_at_in_the_name_of_nobody() -> None:
+    """A browser that follows it says that it comes from another site, and no cookie is needed to look."""
+    seen: list[dict[bytes, bytes]] = []
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(dict(scope["headers"]))
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    headers = [(b"host", b"t"), (b"cookie", b"0cron=x"), (b"sec-fetch-site", b"cross-site"), (b"origin", b"null")]
+    api = Api(application, Request({"type": "http", "headers": headers}))
+    await api.look("/v1/invitations/look", {"token": TOKEN})
+    await api.send("POST", "/v1/sign-out")
+
+    looked, sent = seen
+    assert set(looked) == {b"host", b"sec-fetch-site", b"content-type", b"content-length"}
+    assert looked[b"sec-fetch-site"] == b"same-origin"
+    assert (sent[b"sec-fetch-site"], sent[b"cookie"], sent[b"origin"]) == (b"cross-site", b"0cron=x", b"null")
+
+
 async def test_what_is_asked_after_a_new_cookie_shows_it() -> None:
     """The API gives a sign-in another token when somebody proves again who they are: the one before is dead."""
     cookies: list[str] = []

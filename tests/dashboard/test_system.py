@@ -25,7 +25,7 @@ def test_troubles_are_named_with_whom_they_are_about() -> None:
         ("late", "", True),
         ("versions", "", False),
     ]
-    away = {**SYSTEM, "ledger": {**SYSTEM["ledger"], "status": "unavailable"}}
+    away = {**SYSTEM, "ledger": {**SYSTEM["ledger"], "status": "away"}}
     assert [each.name for each in troubles_of(away)] == ["ledger"]
     off = {**SYSTEM, "nodes": [{**SYSTEM["nodes"][0], "clock_difference_ms": -1_500}]}
     assert [(each.name, each.is_grave) for each in troubles_of(off)] == [("clock_a_little", False)]

@@ -75,6 +75,20 @@ async def test_who_one_is_is_asked_before_a_form_is_filled(path: str) -> None:
     assert (await Pages.over({**answers, **CERTAIN}).get(path)).status == 200
 
 
+@pytest.mark.parametrize(
+    "path", ["/members/invite", f"/members/{GRACE}", "/keys/new", "/settings/signing-key", "/settings/delete"]
+)
+async def test_nobody_fills_a_form_that_would_be_refused(path: str) -> None:
+    viewer = {**VIEWER, "elevated_until": "2027-03-10T14:41:00Z"}
+    answers = {"GET /v1/session": viewer, "GET /v1/members": MEMBERS, "GET /v1/team": TEAM}
+
+    answer = await Pages.over(answers).get(path)
+
+    assert answer.status == 403
+    assert "does not allow it" in answer.tree.one("main").text
+    assert answer.tree.one("main").all("form") == []
+
+
 async def test_an_invitation_is_mailed_or_its_link_is_shown_once() -> None:
     site = Pages.over({**CERTAIN, "POST /v1/invitations": (201, {**INVITED, "url": None, "is_mailed": True})})
     fields = [("email", "edsger@example.com"), ("role", "editor")]
@@ -282,7 +296,7 @@ async def test_a_team_is_deleted_by_its_name_only() -> None:
     refused.tree.one(id="name-error")
     assert site.api.sent() == []
 
-    assert (await site.post("/settings/delete", [("name", "Bakery")])).location == "/?done=team_deleted"
+    assert (await site.post("/settings/delete", [("name", "Bakery")])).location == "/sign-in?done=team_deleted"
     [sent] = site.api.sent()
     assert (sent.method, sent.query) == ("DELETE", {"name": "Bakery"})
 

@@ -44,7 +44,7 @@ TEXTS: Mapping[str, str] = {
     "team_made": N_("The team is there, and you look at it now."),
     "left": N_("Done: they are not in the team any more."),
     "left_team": N_("You are not in the team any more. Sign in to look at another one."),
-    "team_deleted": N_("The team is deleted."),
+    "team_deleted": N_("The team is deleted. Sign in to look at another one."),
     "ended": N_("Signed out there."),
     "ended_others": N_("Signed out everywhere but here."),
     "second_factor_off": N_("The second factor is off. Other browsers are signed out."),

@@ -29,7 +29,22 @@ SYSTEM: Mapping[str, Any] = {
         _node("cron-2", started_at="2027-03-08T06:04:40Z", clock_difference_ms=-12, renewed_at="2027-03-10T14:32:06Z"),
         _node("cron-3", started_at="2027-03-09T22:15:03Z", clock_difference_ms=0),
     ],
-    "ended_nodes": [],
+    "ended_nodes": [
+        {
+            "node": "cron-3",
+            "version": "0.8.2",
+            "started_at": "2027-02-20T08:00:00Z",
+            "ended_at": "2027-03-09T22:14:12Z",
+            "reason": "closed",
+        },
+        {
+            "node": "cron-0",
+            "version": "0.8.2",
+            "started_at": "2027-02-20T08:00:00Z",
+            "ended_at": "2027-03-04T03:12:31Z",
+            "reason": "fenced",
+        },
+    ],
     "ledger": {"kind": "postgresql", "version": "17.4", "status": "ok"},
     "timetable": {"kind": "redis", "status": "ok", "size": 12480},
     "queue": {"due": 3, "running": 41, "waiting": 7},
@@ -54,15 +69,25 @@ ILL: Mapping[str, Any] = {
 ONE: Mapping[str, Any] = {
     **SYSTEM,
     "nodes": [_node("notebook", clock_difference_ms=None)],
+    "ended_nodes": [],
     "ledger": {"kind": "sqlite", "version": None, "status": "ok"},
     "timetable": {"kind": "memory", "status": "ok", "size": 1},
     "queue": {"due": 0, "running": 0, "waiting": 0},
+    "lateness_ms": None,
+}
+AWAY: Mapping[str, Any] = {
+    **SYSTEM,
+    "nodes": [],
+    "ended_nodes": [],
+    "ledger": {"kind": "postgresql", "version": None, "status": "away"},
+    "queue": None,
     "lateness_ms": None,
 }
 
 SPECIMENS: tuple[Specimen, ...] = (
     Specimen("system", "The system: all is well", "/system", {"GET /v1/system": SYSTEM}, is_shown=True),
     Specimen("system-ill", "The system: much is wrong", "/system", {"GET /v1/system": ILL}),
+    Specimen("system-away", "The system: the database is away", "/system", {"GET /v1/system": AWAY}),
     Specimen("system-one", "The system: one machine", "/system", {"GET /v1/system": ONE}),
     Specimen(
         "system-hostile",

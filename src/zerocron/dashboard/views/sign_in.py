@@ -189,7 +189,7 @@ async def _invitation_page(
     visit: Visit, problem: Problem | None, given: dict[str, str], *, asks_code: bool
 ) -> Response:
     try:
-        invitation = await visit.api.send("POST", "/v1/invitations/look", {"token": visit.path["token"]})
+        invitation = await visit.api.look("/v1/invitations/look", {"token": visit.path["token"]})
     except Problem as refusal:
         if refusal.status == 404:
             return _gone(visit)

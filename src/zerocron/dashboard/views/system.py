@@ -16,9 +16,7 @@ CLOCKS_HELD_MS = 5_000
 CLOCKS_MIND_MS = 1_000
 LATE_MS = 5_000
 """More than the promise has for all but the rarest run."""
-WORKS = frozenset({"ok", "alive"})
-ENDED = frozenset({"closed", "fenced"})
-"""Nodes that were stopped, or whose runs others took over: history."""
+WORKS = "ok"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +31,7 @@ class Trouble:
 async def show(visit: Visit) -> Response:
     """GET /system."""
     system = await visit.api.get("/v1/system")
-    nodes = [node for node in system["nodes"] if node["status"] not in ENDED]
-    ended = [node for node in system["nodes"] if node["status"] in ENDED]
-    troubles = list(troubles_of(system))
-    return visit.page("system/system.html", system=system, nodes=nodes, ended=ended, troubles=troubles, works=WORKS)
+    return visit.page("system/system.html", system=system, troubles=list(troubles_of(system)))
 
 
 def troubles_of(system: Mapping[str, Any]) -> Iterator[Trouble]:
@@ -48,7 +43,7 @@ def troubles_of(system: Mapping[str, Any]) -> Iterator[Trouble]:
     yield from (Trouble("loop", loop["name"]) for loop in system["loops"] if not _works(loop))
     if not _works(system["timetable"]):
         yield Trouble("timetable")
-    yield from (Trouble("node", node["node"]) for node in system["nodes"] if node["status"] == "silent")
+    yield from (Trouble("node", node["node"]) for node in system["nodes"] if not _works(node))
     if system["lateness_ms"] is not None and system["lateness_ms"]["p99"] > LATE_MS:
         yield Trouble("late")
     for node in alive:
@@ -59,7 +54,7 @@ def troubles_of(system: Mapping[str, Any]) -> Iterator[Trouble]:
 
 
 def _works(part: Mapping[str, Any]) -> bool:
-    return part["status"] in WORKS
+    return bool(part["status"] == WORKS)
 
 
 def _off_ms(node: Mapping[str, Any]) -> float:

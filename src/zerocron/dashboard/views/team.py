@@ -104,6 +104,7 @@ async def show_members(visit: Visit) -> Response:
 
 async def show_invite(visit: Visit) -> Response:
     """GET /members/invite."""
+    _need(visit, "admin")
     return visit.confirm_first() or visit.page("team/invite.html", roles_given=_roles(visit), email="", role="editor")
 
 
@@ -138,6 +139,7 @@ async def ask_withdraw(visit: Visit) -> Response:
 
 async def show_member(visit: Visit) -> Response:
     """GET /members/{id}: what somebody may do, or that they may do nothing here any more."""
+    _need(visit, "admin")
     member = await _member(visit)
     return visit.confirm_first() or visit.page("team/member.html", member=member, roles_given=_roles(visit))
 
@@ -217,6 +219,7 @@ async def show_keys(visit: Visit) -> Response:
 
 async def show_new_key(visit: Visit) -> Response:
     """GET /keys/new."""
+    _need(visit, "admin")
     given = {"name": "", "scopes": DEFAULT_SCOPES, "days": "90"}
     return visit.confirm_first() or visit.page(
         "team/new_key.html", scopes_given=_scopes(visit), days_given=KEY_DAYS, **given
@@ -366,6 +369,7 @@ async def _signing_key(visit: Visit) -> Any:
 
 async def ask_rotate(visit: Visit) -> Response:
     """GET /settings/signing-key."""
+    _need(visit, "admin")
     asked = visit.confirm_first()
     return asked or visit.page("team/rotate.html", signing_key=await _signing_key(visit))
 
@@ -381,11 +385,13 @@ async def rotate(visit: Visit) -> Response:
 
 async def ask_delete(visit: Visit) -> Response:
     """GET /settings/delete."""
+    _need(visit, "owner")
     return visit.confirm_first() or visit.page("team/delete.html", team=await visit.api.get("/v1/team"))
 
 
 async def delete(visit: Visit) -> Response:
-    """POST /settings/delete. Its name is typed, so that nobody deletes one team for another."""
+    """POST /settings/delete. Its name is typed, so that nobody deletes one team for another. Whoever looked at it is
+    signed out."""
     name = (await visit.form()).get("name")
     team = await visit.api.get("/v1/team")
     _ = words_of(visit.language).gettext
@@ -395,7 +401,14 @@ async def delete(visit: Visit) -> Response:
         await visit.api.send("DELETE", "/v1/team", query={"name": name})
     except Problem as problem:
         return visit.refused(problem, "team/delete.html", team=team)
-    return visit.go("/", done="team_deleted")
+    return visit.go("/sign-in", done="team_deleted")
+
+
+def _need(visit: Visit, permission: str) -> None:
+    """Nobody fills a form that the API would refuse them. Raises Problem."""
+    if not _may(visit, permission):
+        detail = words_of(visit.language).gettext("Your role in this team does not allow it.")
+        raise Problem(Answer(403, {"title": "Forbidden", "detail": detail}))
 
 
 def _may(visit: Visit, permission: str) -> bool:
