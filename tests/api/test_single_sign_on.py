@@ -18,6 +18,7 @@ from tests.api.browsers import HOST, PASSWORD, Browser, setup_token
 from tests.api.support import Answer
 from tests.support.issuer import CLIENT_ID, CLIENT_SECRET, Issuer
 
+from zerocron.api.services import Services
 from zerocron.app import Node, run_node
 from zerocron.core.access import Role
 from zerocron.core.errors import Invalid
@@ -28,21 +29,27 @@ from zerocron.core.tokens import digest
 from zerocron.settings import Settings, load
 from zerocron.storage.ledger import one_time_links as link_rows
 from zerocron.storage.ledger.one_time_links import Link, LinkKind
-from zerocron.storage.ledger.people_tables import people
+from zerocron.storage.ledger.people_tables import audit_entries, identities, one_time_links, people, sign_ins
 
 OWNER = "owner@corp.example"
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def issuer() -> AsyncIterator[Issuer]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def one_issuer() -> AsyncIterator[Issuer]:
     async with Issuer() as it:
         yield it
 
 
 @pytest.fixture
-def public(issuer: Issuer, tmp_path: Path) -> Settings:
+def issuer(one_issuer: Issuer) -> Issuer:
+    """Honest again."""
+    one_issuer.reset()
+    return one_issuer
+
+
+def settings_with(issuer: Issuer, folder: Path) -> Settings:
     return Settings(
-        data_dir=tmp_path,
+        data_dir=folder,
         drain_seconds=0,
         outbound_allow="127.0.0.0/8",
         base_url=f"https://{HOST}",
@@ -54,6 +61,11 @@ def public(issuer: Issuer, tmp_path: Path) -> Settings:
         oidc_name="Example",
         sign_up_domains="example.com",
     )
+
+
+@pytest.fixture
+def public(issuer: Issuer, tmp_path: Path) -> Settings:
+    return settings_with(issuer, tmp_path)
 
 
 @dataclass
@@ -90,11 +102,28 @@ async def set_up(node: Node, email: str = OWNER) -> None:
     assert (await Browser(node.application)("POST", "/v1/setup", document)).status == 201
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def door(public: Settings, issuer: Issuer) -> AsyncIterator[Door]:
-    async with run_node(public) as node:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def one_node(one_issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Node]:
+    async with run_node(settings_with(one_issuer, tmp_path_factory.mktemp("door"))) as node:
         await set_up(node)
-        yield Door(node, issuer, Browser(node.application))
+        yield node
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def door(one_node: Node, issuer: Issuer) -> Door:
+    """The one server with nobody but its owner, and no memory of its issuer."""
+
+    def clear(connection: Connection) -> None:
+        connection.execute(people.delete().where(people.c.email != OWNER))
+        for table in (identities, sign_ins, one_time_links, audit_entries):
+            connection.execute(table.delete())
+
+    await one_node.ledger.write(clear)
+    services: Services = one_node.application.state.services
+    asked = services.single_sign_on._issuer
+    assert asked is not None
+    asked._endpoints = asked._keys = None
+    return Door(one_node, issuer, Browser(one_node.application))
 
 
 def refusal_of(answer: Answer) -> str:
@@ -171,7 +200,7 @@ async def test_a_disabled_account_stays_out(door: Door) -> None:
     await door.sign_in()
 
     def disable(connection: Connection) -> None:
-        connection.execute(update(people).values(status="disabled"))
+        connection.execute(update(people).where(people.c.email != OWNER).values(status="disabled"))
 
     await door.node.ledger.write(disable)
     assert refusal_of(await door.sign_in()) == Refusal.DISABLED

@@ -20,6 +20,9 @@ from zerocron.dashboard.specimens import NOW, SPECIMENS
 from zerocron.dashboard.specimens.kinds import SESSION
 from zerocron.dashboard.telling import read_instant
 
+HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}"
+"""What people and targets write, when they mean no good."""
+
 VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))
 
 
@@ -58,6 +61,10 @@ class CannedApi:
     def sent(self) -> list[Asked]:
         """What was to change something."""
         return [each for each in self.asked if each.method != "GET"]
+
+    def bodies(self, method: str, path: str) -> list[Any]:
+        """What such requests brought."""
+        return [each.body for each in self.asked if (each.method, each.path) == (method, path)]
 
     def questions(self, path: str) -> list[Asked]:
         return [each for each in self.asked if each.path == path]
@@ -203,8 +210,9 @@ class Pages:
         given = {"hx-request": "true"} if is_fragment else {}
         return await self._ask("GET", path, b"", {**given, **(headers or {})})
 
-    async def post(self, path: str, fields: Sequence[tuple[str, str]] = ()) -> Shown:
-        return await self._ask("POST", path, urlencode(fields).encode(), {"sec-fetch-site": "same-origin"})
+    async def post(self, path: str, fields: Sequence[tuple[str, str]] = (), *, is_fragment: bool = False) -> Shown:
+        given = {"hx-request": "true"} if is_fragment else {}
+        return await self._ask("POST", path, urlencode(fields).encode(), {"sec-fetch-site": "same-origin", **given})
 
     async def specimen(self, name: str) -> Shown:
         """A specimen as the gallery shows it."""

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from tests.dashboard.canned_api import HOSTILE, Pages
+from tests.dashboard.support import HOSTILE, Pages
 
 from zerocron.core.understanding import understand
 from zerocron.dashboard.job_draft import DEFAULTS, Draft
@@ -46,18 +46,18 @@ def error_of(text: str, place: str) -> str:
 
 
 async def test_a_new_job_is_sent_as_what_was_said_and_nothing_else() -> None:
-    pages = Pages({**OFFERED, "POST /v1/jobs": (201, JOB)})
+    pages = Pages.over({**OFFERED, "POST /v1/jobs": (201, JOB)})
     answer = await pages.post("/jobs/new", typed(NEW))
     assert (answer.status, answer.headers["location"]) == (303, f"/jobs/{JOB_ID}?done=created")
-    assert pages.sent("POST", "/v1/jobs") == [
+    assert pages.api.bodies("POST", "/v1/jobs") == [
         {name: NEW[name] for name in ("name", "schedule", "url")} | {"language": "en"}
     ]
 
 
 async def test_all_that_was_said_is_sent_in_the_shape_of_the_api() -> None:
-    pages = Pages({**OFFERED, "POST /v1/jobs": (201, JOB)})
+    pages = Pages.over({**OFFERED, "POST /v1/jobs": (201, JOB)})
     await pages.post("/jobs/new", typed(JOB))
-    (sent,) = pages.sent("POST", "/v1/jobs")
+    (sent,) = pages.api.bodies("POST", "/v1/jobs")
     assert sent == {
         "name": "Order flour",
         "schedule": "every weekday at 9am",
@@ -86,8 +86,8 @@ async def test_all_that_was_said_is_sent_in_the_shape_of_the_api() -> None:
 
 async def test_a_form_of_the_page_itself_makes_the_same_job() -> None:
     """Every input of the page is one that the view reads: a browser sends what the page has."""
-    pages = Pages({**EDITED, "POST /v1/jobs": (201, JOB)})
-    text = (await pages.get(f"/jobs/{JOB_ID}/edit")).text
+    pages = Pages.over({**EDITED, "POST /v1/jobs": (201, JOB)})
+    text = (await pages.get(f"/jobs/{JOB_ID}/edit")).html
     names = set(re.findall(r'<(?:input|select|textarea)[^>]* name="([^"]+)"', text))
     groups = {
         f"{group}.{part}" for group in ("headers", "success.headers", "success.json") for part in ("name", "value")
@@ -113,141 +113,154 @@ async def test_what_the_api_refuses_is_told_beside_its_field_and_all_that_was_ty
         ("tags.1", "Too long."),
         ("language", "Unknown."),
     ]
-    pages = Pages({**OFFERED, "POST /v1/jobs": refusal(*errors)})
+    pages = Pages.over({**OFFERED, "POST /v1/jobs": refusal(*errors)})
     job = {**JOB, "headers": {"X-A": "1", "X Team": HOSTILE}}
     answer = await pages.post("/jobs/new", typed(job, ("notify.on", "late"), **{"retry.attempts": "50"}))
     assert answer.status == 422
     places = ["url", "retry.attempts", "headers.1", "success.status", "success.json.0", "tags"]
-    assert [error_of(answer.text, place) for place in places] == [message for _, message in errors[:-1]]
-    assert "<code>language</code>: Unknown." in answer.text  # it has no input, so it is told above
-    assert "<code>url</code>" not in answer.text
-    assert value_of(answer.text, "retry.attempts") == "50"
-    assert html.escape(HOSTILE, quote=False)[:12] in answer.text
+    assert [error_of(answer.html, place) for place in places] == [message for _, message in errors[:-1]]
+    assert "<code>language</code>: Unknown." in answer.html  # it has no input, so it is told above
+    assert "<code>url</code>" not in answer.html
+    assert value_of(answer.html, "retry.attempts") == "50"
+    assert html.escape(HOSTILE, quote=False)[:12] in answer.html
     for section in ("request", "retry", "success", "tags", "collide", "notify"):
-        assert re.search(rf'id="section-{section}" open', answer.text), section
+        assert re.search(rf'id="section-{section}" open', answer.html), section
 
 
 async def test_sections_are_folded_while_they_say_nothing() -> None:
-    text = (await Pages(OFFERED).get("/jobs/new")).text
+    text = (await Pages.over(OFFERED).get("/jobs/new")).html
     assert " open>" not in text
     assert value_of(text, "timezone") == SESSION["person"]["timezone"]
 
 
 async def test_a_header_that_is_there_twice_is_no_dictionary() -> None:
-    pages = Pages(OFFERED)
+    pages = Pages.over(OFFERED)
     pair = [("headers.name", "A"), ("headers.value", "1")]
     answer = await pages.post("/jobs/new", [*typed(NEW), *pair, *pair])
     assert answer.status == 422
-    assert "twice" in error_of(answer.text, "headers.1")
-    assert pages.sent("POST", "/v1/jobs") == []
+    assert "twice" in error_of(answer.html, "headers.1")
+    assert pages.api.bodies("POST", "/v1/jobs") == []
 
 
 async def test_some_channels_and_none_chosen_is_not_nobody() -> None:
-    pages = Pages({**OFFERED, "POST /v1/jobs": (201, JOB)})
+    pages = Pages.over({**OFFERED, "POST /v1/jobs": (201, JOB)})
     answer = await pages.post("/jobs/new", typed(NEW, **{"notify.told": "some"}))
     assert answer.status == 422
-    assert 'id="notify.channels-error"' in answer.text
+    assert 'id="notify.channels-error"' in answer.html
     await pages.post("/jobs/new", typed(NEW, **{"notify.told": "none"}))
-    assert [sent["notify"] for sent in pages.sent("POST", "/v1/jobs")] == [{"channels": []}]
+    assert [sent["notify"] for sent in pages.api.bodies("POST", "/v1/jobs")] == [{"channels": []}]
 
 
 async def test_who_may_not_write_gets_no_form() -> None:
-    pages = Pages({**EDITED, "GET /v1/session": session(permissions=["read"])})
+    pages = Pages.over({**EDITED, "GET /v1/session": session(permissions=["read"])})
     for path in ("/jobs/new", f"/jobs/{JOB_ID}/edit"):
         answer = await pages.get(path)
         assert answer.status == 403
-        assert "<form id=" not in answer.text
+        assert "<form id=" not in answer.html
 
 
 async def test_a_refusal_for_want_of_a_right_is_no_fault_of_a_field() -> None:
-    pages = Pages({**OFFERED, "POST /v1/jobs": (401, {"title": "Unauthorized", "status": 401, "detail": "Sign in."})})
+    pages = Pages.over(
+        {**OFFERED, "POST /v1/jobs": (401, {"title": "Unauthorized", "status": 401, "detail": "Sign in."})}
+    )
     answer = await pages.post("/jobs/new", typed(NEW))
     assert (answer.status, answer.headers["location"]) == (303, "/sign-in")
 
 
 async def test_a_copy_is_as_its_original_and_not_saved() -> None:
-    pages = Pages({**EDITED, "POST /v1/jobs": (201, JOB)})
-    text = (await pages.get(f"/jobs/new?clone={JOB_ID}")).text
+    pages = Pages.over({**EDITED, "POST /v1/jobs": (201, JOB)})
+    text = (await pages.get(f"/jobs/new?clone={JOB_ID}")).html
     assert value_of(text, "name") == "Copy of Order flour"
     assert value_of(text, "retry.attempts") == "5"
     assert value_of(text, "seen") == ""
-    assert [each.method for each in pages.asked if each.path.startswith("/v1/jobs")] == ["GET"]
+    assert [each.method for each in pages.api.asked if each.path.startswith("/v1/jobs")] == ["GET"]
 
 
 @pytest.mark.parametrize("original", ["../api-keys", "a/b", "%2e%2e%2fapi-keys", "é"])
 async def test_an_id_is_never_more_than_one_part_of_a_path(original: str) -> None:
-    pages = Pages(OFFERED)
+    pages = Pages.over(OFFERED)
     assert (await pages.get(f"/jobs/new?clone={original}")).status == 404
-    assert all(re.fullmatch(r"/v1/jobs/[^/]+", each.path) for each in pages.asked)
+    assert all(re.fullmatch(r"/v1/(session|jobs/[^/]+)", each.path) for each in pages.api.asked)
 
 
 async def test_a_curl_command_fills_the_request_and_leaves_the_rest() -> None:
-    found = {"url": "https://a.example/x", "method": "PUT", "headers": {"X-A": "1"}, "body": "hi", "warnings": ["-k?"]}
-    pages = Pages({**OFFERED, "POST /v1/requests/curl": found})
+    found = {
+        "url": "https://a.example/x",
+        "method": "PUT",
+        "headers": {"X-A": "1"},
+        "body": None,
+        "timeout": 5.0,
+        "redirects": 3,
+        "verify_tls": False,
+        "warnings": ["--compressed?"],
+    }
+    pages = Pages.over({**OFFERED, "POST /v1/requests/curl": found})
     answer = await pages.post("/jobs/new", typed(NEW, ("do", "curl"), ("curl", "curl -k\r\n 'x'")))
-    assert pages.sent("POST", "/v1/requests/curl") == [{"command": "curl -k\n 'x'"}]
-    assert value_of(answer.text, "url") == "https://a.example/x"
-    assert value_of(answer.text, "headers.name") == "X-A"
-    assert value_of(answer.text, "name") == "Order flour"
-    assert "-k?" in answer.text
-    assert pages.sent("POST", "/v1/jobs") == []
+    assert pages.api.bodies("POST", "/v1/requests/curl") == [{"command": "curl -k\n 'x'"}]
+    assert value_of(answer.html, "url") == "https://a.example/x"
+    assert value_of(answer.html, "headers.name") == "X-A"
+    assert value_of(answer.html, "name") == "Order flour"
+    assert (value_of(answer.html, "timeout"), value_of(answer.html, "redirects")) == ("5 s", "3")
+    assert not re.search(r'<input[^>]*name="verify_tls"[^>]* checked', answer.html)
+    assert "--compressed?" in answer.html
+    assert pages.api.bodies("POST", "/v1/jobs") == []
 
 
 async def test_a_curl_command_that_cannot_be_read_is_kept() -> None:
-    pages = Pages({**OFFERED, "POST /v1/requests/curl": refusal(("command", "No URL is in it."))})
+    pages = Pages.over({**OFFERED, "POST /v1/requests/curl": refusal(("command", "No URL is in it."))})
     answer = await pages.post("/jobs/new", typed(NEW, ("do", "curl"), ("curl", HOSTILE)))
-    assert error_of(answer.text, "curl") == "No URL is in it."
-    assert html.escape(HOSTILE).replace("&#x27;", "&#39;").replace("&quot;", "&#34;") in answer.text
+    assert error_of(answer.html, "curl") == "No URL is in it."
+    assert html.escape(HOSTILE).replace("&#x27;", "&#39;").replace("&quot;", "&#34;") in answer.html
 
 
 # --- an old job
 
 
 async def test_an_edit_sends_what_was_changed_and_nothing_else() -> None:
-    pages = Pages(EDITED)
+    pages = Pages.over(EDITED)
     answer = await pages.post(
         f"/jobs/{JOB_ID}/edit", typed(JOB, name="Order rye", **{"retry.attempts": "3", "success.max_duration_ms": ""})
     )
     assert (answer.status, answer.headers["location"]) == (303, f"/jobs/{JOB_ID}?done=saved")
-    assert pages.sent("PATCH", f"/v1/jobs/{JOB_ID}") == [
+    assert pages.api.bodies("PATCH", f"/v1/jobs/{JOB_ID}") == [
         {"name": "Order rye", "retry": {"attempts": 3}, "success": {"max_duration_ms": None}}
     ]
 
 
 async def test_a_new_schedule_goes_with_the_language_that_it_was_shown_in() -> None:
-    pages = Pages(EDITED)
+    pages = Pages.over(EDITED)
     await pages.post(f"/jobs/{JOB_ID}/edit", typed(JOB, schedule="every day at 8am"))
-    assert pages.sent("PATCH", f"/v1/jobs/{JOB_ID}") == [{"schedule": "every day at 8am", "language": "en"}]
+    assert pages.api.bodies("PATCH", f"/v1/jobs/{JOB_ID}") == [{"schedule": "every day at 8am", "language": "en"}]
 
 
 async def test_saving_what_is_as_it_was_changes_nothing() -> None:
-    pages = Pages(EDITED)
+    pages = Pages.over(EDITED)
     answer = await pages.post(f"/jobs/{JOB_ID}/edit", typed(JOB))
     assert answer.status == 303
-    assert pages.sent("PATCH", f"/v1/jobs/{JOB_ID}") == []
+    assert pages.api.bodies("PATCH", f"/v1/jobs/{JOB_ID}") == []
 
 
 async def test_what_somebody_else_changed_meanwhile_is_told_before_it_is_overwritten() -> None:
     theirs = {**JOB, "schedule": "every day at 8am", "version": 4}
-    pages = Pages({**EDITED, f"GET /v1/jobs/{JOB_ID}": theirs})
+    pages = Pages.over({**EDITED, f"GET /v1/jobs/{JOB_ID}": theirs})
     first = await pages.post(f"/jobs/{JOB_ID}/edit", typed(JOB, name="Order rye"))
     assert first.status == 409
-    assert pages.sent("PATCH", f"/v1/jobs/{JOB_ID}") == []
-    assert re.findall(r"<strong>(\w+)</strong>", first.text) == ["Name", "Schedule"]
-    assert value_of(first.text, "name") == "Order rye"
-    again = typed(JOB, name="Order rye", seen=value_of(first.text, "seen"))
+    assert pages.api.bodies("PATCH", f"/v1/jobs/{JOB_ID}") == []
+    assert re.findall(r"<strong>(\w+)</strong>", first.html) == ["Name", "Schedule"]
+    assert value_of(first.html, "name") == "Order rye"
+    again = typed(JOB, name="Order rye", seen=value_of(first.html, "seen"))
     assert (await pages.post(f"/jobs/{JOB_ID}/edit", again)).status == 303
-    assert pages.sent("PATCH", f"/v1/jobs/{JOB_ID}") == [
+    assert pages.api.bodies("PATCH", f"/v1/jobs/{JOB_ID}") == [
         {"name": "Order rye", "schedule": "every weekday at 9am", "language": "en"}
     ]
 
 
 async def test_a_conflict_that_the_api_found_keeps_what_was_typed() -> None:
-    pages = Pages({**EDITED, f"PATCH /v1/jobs/{JOB_ID}": refusal(status=409)})
+    pages = Pages.over({**EDITED, f"PATCH /v1/jobs/{JOB_ID}": refusal(status=409)})
     answer = await pages.post(f"/jobs/{JOB_ID}/edit", typed(JOB, name="Order rye"))
     assert answer.status == 409
-    assert "It cannot be so." in answer.text
-    assert value_of(answer.text, "name") == "Order rye"
+    assert "It cannot be so." in answer.html
+    assert value_of(answer.html, "name") == "Order rye"
 
 
 # --- before anything is saved
@@ -255,9 +268,9 @@ async def test_a_conflict_that_the_api_found_keeps_what_was_typed() -> None:
 
 async def test_a_schedule_is_shown_as_one_types_in_the_language_and_zone_of_the_reader() -> None:
     french = {**SESSION, "person": {**SESSION["person"], "language": "fr", "timezone": "Asia/Tokyo"}}
-    pages = Pages({**OFFERED, "GET /v1/session": french})
-    answer = await pages.post("/jobs/new/preview", typed(NEW, timezone="Europe/Paris"), hx_request="true")
-    assert pages.sent("POST", "/v1/schedules/preview") == [
+    pages = Pages.over({**OFFERED, "GET /v1/session": french})
+    answer = await pages.post("/jobs/new/preview", typed(NEW, timezone="Europe/Paris"), is_fragment=True)
+    assert pages.api.bodies("POST", "/v1/schedules/preview") == [
         {
             "schedule": "every weekday at 9am",
             "timezone": "Europe/Paris",
@@ -266,46 +279,50 @@ async def test_a_schedule_is_shown_as_one_types_in_the_language_and_zone_of_the_
             "language": "fr",
         }
     ]
-    assert "<html" not in answer.text
-    assert "jeu. 11 mars 2027" in answer.text
-    assert ">09:00<" in answer.text
-    assert "17:00 JST" in answer.text
+    assert "<html" not in answer.html
+    assert "jeu. 11 mars 2027" in answer.html
+    assert ">09:00<" in answer.html
+    assert "17:00 JST" in answer.html
 
 
 async def test_utc_is_nobodys_choice_so_the_text_may_name_a_zone() -> None:
-    pages = Pages(OFFERED)
+    pages = Pages.over(OFFERED)
     await pages.post("/jobs/new/preview", typed(NEW, timezone="UTC"))
-    assert "timezone" not in pages.sent("POST", "/v1/schedules/preview")[0]
+    assert "timezone" not in pages.api.bodies("POST", "/v1/schedules/preview")[0]
 
 
 async def test_a_refused_schedule_comes_with_suggestions_that_fill_the_field() -> None:
-    pages = Pages(
+    pages = Pages.over(
         {**OFFERED, "POST /v1/schedules/preview": refusal(("schedule", "No."), suggestions=[HOSTILE, "@daily"])}
     )
     answer = await pages.post("/jobs/new", typed(NEW, ("do", "preview")))
     assert answer.status == 200
-    assert '<button class="chip" name="use.schedule" value="@daily"' in answer.text
+    assert '<button class="chip" name="use.schedule" value="@daily"' in answer.html
     await pages.post("/jobs/new", typed(NEW, ("use.schedule", "@daily")))
-    assert pages.sent("POST", "/v1/schedules/preview")[-1]["schedule"] == "@daily"
-    assert "<script>alert" not in answer.text
-    assert pages.sent("POST", "/v1/jobs") == []
+    assert pages.api.bodies("POST", "/v1/schedules/preview")[-1]["schedule"] == "@daily"
+    assert "<script>alert" not in answer.html
+    assert pages.api.bodies("POST", "/v1/jobs") == []
 
 
 async def test_a_suggestion_about_the_zone_fills_the_zone() -> None:
-    pages = Pages({**OFFERED, "POST /v1/schedules/preview": refusal(("timezone", "No."), suggestions=["Asia/Tokyo"])})
+    pages = Pages.over(
+        {**OFFERED, "POST /v1/schedules/preview": refusal(("timezone", "No."), suggestions=["Asia/Tokyo"])}
+    )
     answer = await pages.post("/jobs/new/preview", typed(NEW))
-    assert 'name="use.timezone" value="Asia/Tokyo"' in answer.text
+    assert 'name="use.timezone" value="Asia/Tokyo"' in answer.html
 
 
 async def test_policies_about_days_and_clocks_are_asked_where_they_matter() -> None:
     change = {"at": "2027-03-28T01:00:00Z", "kind": "gap", "effect": "There is no 02:30."}
     matters = {**PREVIEW, "schedule_cron": "30 2 13 * 5", "clock_changes": [change]}
-    plain = (await Pages(OFFERED).post("/jobs/new/preview", typed(NEW))).text
-    asked = (await Pages({**OFFERED, "POST /v1/schedules/preview": matters}).post("/jobs/new/preview", typed(NEW))).text
+    plain = (await Pages.over(OFFERED).post("/jobs/new/preview", typed(NEW))).html
+    asked = (
+        await Pages.over({**OFFERED, "POST /v1/schedules/preview": matters}).post("/jobs/new/preview", typed(NEW))
+    ).html
     for name in ("dst", "day_match"):
         assert f'<input type="hidden" name="{name}"' in plain
         assert f'<select id="{name}"' in asked
-    kept = (await Pages(OFFERED).post("/jobs/new/preview", typed(NEW, dst="skip", day_match="both"))).text
+    kept = (await Pages.over(OFFERED).post("/jobs/new/preview", typed(NEW, dst="skip", day_match="both"))).html
     assert kept.count("<select") == 2
 
 
@@ -328,34 +345,34 @@ def test_the_examples_of_a_language_are_schedules_in_it(language: str) -> None:
     ],
 )
 async def test_the_waits_of_retries_are_shown(fields: dict[str, str], words: str) -> None:
-    answer = await Pages({}).post("/jobs/new/waits", typed(NEW, **fields))
+    answer = await Pages.over({}).post("/jobs/new/waits", typed(NEW, **fields))
     assert answer.status == 200
-    assert words in answer.text
+    assert words in answer.html
 
 
 async def test_the_request_is_sent_once_with_what_it_needs() -> None:
-    pages = Pages({**OFFERED, "POST /v1/requests/try": TRIED})
+    pages = Pages.over({**OFFERED, "POST /v1/requests/try": TRIED})
     answer = await pages.post("/jobs/new", typed(JOB, ("do", "try")))
-    (sent,) = pages.sent("POST", "/v1/requests/try")
+    (sent,) = pages.api.bodies("POST", "/v1/requests/try")
     assert set(sent) == {"url", "method", "headers", "body", "success"}
-    assert pages.sent("POST", "/v1/jobs") == []
-    assert "422 Unprocessable" in answer.text
-    assert "kilograms is missing" in answer.text
-    assert value_of(answer.text, "name") == "Order flour"
+    assert pages.api.bodies("POST", "/v1/jobs") == []
+    assert "422 Unprocessable" in answer.html
+    assert "kilograms is missing" in answer.html
+    assert value_of(answer.html, "name") == "Order flour"
 
 
 async def test_why_nothing_was_sent_is_told_where_the_answer_would_be() -> None:
-    pages = Pages({**OFFERED, "POST /v1/requests/try": refusal(("url", "Not this host."))})
-    answer = await pages.post("/jobs/new/try", typed(NEW), hx_request="true")
+    pages = Pages.over({**OFFERED, "POST /v1/requests/try": refusal(("url", "Not this host."))})
+    answer = await pages.post("/jobs/new/try", typed(NEW), is_fragment=True)
     assert answer.status == 200
-    assert "Not this host." in answer.text
-    assert "<html" not in answer.text
+    assert "Not this host." in answer.html
+    assert "<html" not in answer.html
 
 
 async def test_rows_can_be_added_without_scripts() -> None:
-    pages = Pages(OFFERED)
-    first = (await pages.get("/jobs/new")).text
-    more = (await pages.post("/jobs/new", typed(NEW, ("do", "row headers")))).text
+    pages = Pages.over(OFFERED)
+    first = (await pages.get("/jobs/new")).html
+    more = (await pages.post("/jobs/new", typed(NEW, ("do", "row headers")))).html
     assert (first.count('name="headers.name"'), more.count('name="headers.name"')) == (1, 3)
     assert 'id="section-request" open' in more
 
@@ -373,14 +390,14 @@ async def test_nothing_that_somebody_typed_becomes_markup() -> None:
         f"GET /v1/jobs/{JOB_ID}": {**job, "name": HOSTILE},
         "POST /v1/jobs": refusal((HOSTILE, HOSTILE), ("headers." + HOSTILE, HOSTILE), suggestions=[HOSTILE]),
     }
-    pages = Pages(answers)
+    pages = Pages.over(answers)
     copied = [("copied", HOSTILE), ("curl", HOSTILE)]
     for answer in (
         await pages.get(f"/jobs/{JOB_ID}/edit"),
         await pages.get(f"/jobs/new?clone={JOB_ID}"),
         await pages.post("/jobs/new", typed(job, *copied, **texts)),
     ):
-        assert "alert(1)" in answer.text
-        assert "<script>alert" not in answer.text
-        assert not re.search(r'="[^"]*<script', answer.text)
-        assert "{{7*7}}" in answer.text
+        assert "alert(1)" in answer.html
+        assert "<script>alert" not in answer.html
+        assert not re.search(r'="[^"]*<script', answer.html)
+        assert "{{7*7}}" in answer.html

@@ -6,8 +6,10 @@ import subprocess
 from typing import Any
 
 import pytest
-from tests.dashboard.support import Asked, Pages
+from tests.dashboard.support import Asked, Pages, read
 
+from zerocron.dashboard import gallery
+from zerocron.dashboard.asking import call
 from zerocron.dashboard.reading import length_fields, seconds, tags
 from zerocron.dashboard.snippets import snippets
 from zerocron.dashboard.specimens.monitors import BACKUP, CHANNELS, EXPORT, PREVIEW, REFUSED, SENSOR, VIEWER
@@ -298,3 +300,13 @@ def test_snippets_are_code_that_can_be_read(post_only: bool) -> None:
 def test_a_crontab_gets_five_fields() -> None:
     for cron in (None, "*/5 * * * * *", "0 0 1 1 * * 2027"):
         assert snippets("u", cron=cron, post_only=False)[1].text.startswith("30 2 * * *  ")
+
+
+async def test_a_specimen_can_be_seen_in_every_language() -> None:
+    for language, title in (("en", "Monitors"), ("fr", "Moniteurs"), ("es", "Monitores")):
+        page = f"/-/specimens/monitors?language={language}"
+        scope = {"type": "http", "method": "GET", "path": page.partition("?")[0], "raw_path": b"", "root_path": ""}
+        query = page.partition("?")[2].encode()
+        answer = await call(gallery.application(), {**scope, "query_string": query, "headers": []}, b"")
+
+        assert read(answer.content.decode()).one("h1").text == title

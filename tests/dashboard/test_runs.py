@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dashboard.canned_api import HOSTILE, Pages
+from tests.dashboard.support import HOSTILE, Pages
 
 from zerocron.core.exchange import ERROR_KINDS
 from zerocron.core.model import REASON_TEXTS, Reason
@@ -37,9 +37,9 @@ async def test_a_run_shows_its_last_attempt_whole_and_another_when_asked() -> No
     first = execution(1, status="failed", response={**ANSWER, "status": 503, "body": None, "body_bytes": 900_000})
     shown = run(first, execution(2))
     long = {**first, "response": {**first["response"], "body": "all of it"}}
-    pages = Pages(answers_of(shown) | {f"GET /v1/executions/{first['id']}": long})
-    assert "accepted" in (await pages.get(HERE)).text
-    text = (await pages.get(f"{HERE}?attempt=1")).text
+    pages = Pages.over(answers_of(shown) | {f"GET /v1/executions/{first['id']}": long})
+    assert "accepted" in (await pages.get(HERE)).html
+    text = (await pages.get(f"{HERE}?attempt=1")).html
     assert "all of it" in text
     assert "accepted" not in text
     assert (await pages.get(f"{HERE}?attempt=99")).status == 200
@@ -47,68 +47,68 @@ async def test_a_run_shows_its_last_attempt_whole_and_another_when_asked() -> No
 
 async def test_attempts_stand_in_order_with_the_waits_between() -> None:
     second = execution(2, started_at="2027-03-10T08:00:10.353Z", finished_at="2027-03-10T08:00:11Z", cause="node_lost")
-    text = (await Pages(answers_of(run(second, execution(1)))).get(HERE)).text
+    text = (await Pages.over(answers_of(run(second, execution(1)))).get(HERE)).html
     assert re.findall(r"Attempt (\d)</a>", text) == ["1", "2"]
     assert "10 s later · sent again" in text
 
 
 @pytest.mark.parametrize("reason", Reason)
 async def test_every_reason_is_told_in_words_with_a_way_to_more(reason: Reason) -> None:
-    pages = Pages(answers_of(run(status="skipped", reason=str(reason), count=12)))
-    text = (await pages.get(HERE)).text
+    pages = Pages.over(answers_of(run(status="skipped", reason=str(reason), count=12)))
+    text = (await pages.get(HERE)).html
     assert html.escape(REASON_TEXTS[reason]).replace("&#x27;", "&#39;") in text
     assert f'href="/outcomes#{reason}"' in text
     assert f'href="/jobs/{JOB_ID}/explain?at=2027-03-10T08%3A00%3A00Z"' in text
     assert "12 slots" in text
-    assert f'id="{reason}"' in (await pages.get("/outcomes")).text
+    assert f'id="{reason}"' in (await pages.get("/outcomes")).html
 
 
 @pytest.mark.parametrize("kind", [*ERROR_KINDS, "rule", "internal", "node_lost"])
 async def test_every_kind_of_error_is_told_with_a_way_to_more(kind: str) -> None:
     failed = execution(1, status="error", error={"kind": kind, "message": "It was so."}, response=None)
-    pages = Pages(answers_of(run(failed, status="failed")))
-    text = (await pages.get(HERE)).text
+    pages = Pages.over(answers_of(run(failed, status="failed")))
+    text = (await pages.get(HERE)).html
     assert "It was so." in text
     assert f'href="/outcomes#{kind}"' in text
-    assert f'id="{kind}"' in (await pages.get("/outcomes")).text
+    assert f'id="{kind}"' in (await pages.get("/outcomes")).html
 
 
 async def test_only_a_run_under_way_asks_for_itself_again() -> None:
     for status, is_live in {"running": True, "retrying": True, "queued": True, "succeeded": False}.items():
-        text = (await Pages(answers_of(run(execution(1), status=status))).get(HERE, hx_request="true")).text
+        text = (await Pages.over(answers_of(run(execution(1), status=status))).get(HERE, is_fragment=True)).html
         assert ("hx-get" in text) is is_live
         assert "<html" not in text
 
 
 async def test_a_run_of_a_deleted_job_is_shown_and_cannot_be_run_again() -> None:
     gone = (404, {"title": "Not Found", "status": 404, "detail": "There is no such job."})
-    answer = await Pages(answers_of(run(execution(1))) | {f"GET /v1/jobs/{JOB_ID}": gone}).get(HERE)
+    answer = await Pages.over(answers_of(run(execution(1))) | {f"GET /v1/jobs/{JOB_ID}": gone}).get(HERE)
     assert answer.status == 200
-    assert "/replay" not in answer.text
+    assert "/replay" not in answer.html
 
 
 async def test_who_may_not_trigger_has_no_button_for_it() -> None:
     answers = answers_of(run(execution(1)))
-    assert f'action="{HERE}/replay"' in (await Pages(answers).get(HERE)).text
+    assert f'action="{HERE}/replay"' in (await Pages.over(answers).get(HERE)).html
     viewer = {"GET /v1/session": session(permissions=["read"])}
-    assert "/replay" not in (await Pages(answers | viewer).get(HERE)).text
+    assert "/replay" not in (await Pages.over(answers | viewer).get(HERE)).html
 
 
 async def test_running_again_triggers_the_job_and_goes_to_the_new_run() -> None:
     made = (202, {**run(), "id": "another"})
-    pages = Pages(answers_of(run(execution(1))) | {f"POST /v1/jobs/{JOB_ID}/trigger": made})
+    pages = Pages.over(answers_of(run(execution(1))) | {f"POST /v1/jobs/{JOB_ID}/trigger": made})
     answer = await pages.post(f"{HERE}/replay")
     assert (answer.status, answer.headers["location"]) == (303, "/runs/another?done=triggered")
 
 
 async def test_why_it_cannot_be_run_again_is_told_on_the_run() -> None:
     paused = (409, {"title": "Conflict", "status": 409, "detail": "The job is paused."})
-    answer = await Pages(answers_of(run(execution(1))) | {f"POST /v1/jobs/{JOB_ID}/trigger": paused}).post(
+    answer = await Pages.over(answers_of(run(execution(1))) | {f"POST /v1/jobs/{JOB_ID}/trigger": paused}).post(
         f"{HERE}/replay"
     )
     assert answer.status == 409
-    assert "The job is paused." in answer.text
-    assert "accepted" in answer.text
+    assert "The job is paused." in answer.html
+    assert "accepted" in answer.html
 
 
 async def test_nothing_that_a_target_sent_becomes_markup() -> None:
@@ -120,9 +120,9 @@ async def test_nothing_that_a_target_sent_becomes_markup() -> None:
     }
     hostile["response"] |= {"headers": {HOSTILE: HOSTILE}}
     shown = run(hostile, status="failed", explanation=HOSTILE, reason="missed")
-    pages = Pages(answers_of(shown) | {f"GET /v1/jobs/{JOB_ID}": {**JOB, "name": HOSTILE}})
+    pages = Pages.over(answers_of(shown) | {f"GET /v1/jobs/{JOB_ID}": {**JOB, "name": HOSTILE}})
     for path in (HERE, f"{HERE}?raw=1"):
-        text = (await pages.get(path)).text
+        text = (await pages.get(path)).html
         assert text.count("alert(1)") > 10
         assert "<script>alert" not in text
         assert "{{7*7}}" in text
@@ -133,7 +133,7 @@ async def test_nothing_that_a_target_sent_becomes_markup() -> None:
 
 async def test_a_body_leaves_as_a_file_that_no_browser_makes_a_page_of() -> None:
     page = body_of("<script>alert(1)</script>é", headers={"content-type": "text/html"})
-    pages = Pages(answers_of(run(page)))
+    pages = Pages.over(answers_of(run(page)))
     answer = await pages.get(f"/executions/{page['id']}/body")
     assert answer.content == "<script>alert(1)</script>é".encode()
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
@@ -147,7 +147,7 @@ async def test_a_body_leaves_as_a_file_that_no_browser_makes_a_page_of() -> None
 async def test_bytes_leave_as_they_came() -> None:
     raw = bytes(range(256))
     page = body_of(base64.b64encode(raw).decode(), encoding="base64")
-    answer = await Pages(answers_of(run(page))).get(f"/executions/{page['id']}/body")
+    answer = await Pages.over(answers_of(run(page))).get(f"/executions/{page['id']}/body")
     assert answer.content == raw
     assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["content-disposition"].endswith('.bin"')
@@ -156,12 +156,12 @@ async def test_bytes_leave_as_they_came() -> None:
 @pytest.mark.parametrize("query", ["part=error", "part=headers", "part=../request"])
 async def test_only_bodies_leave(query: str) -> None:
     page = execution(1)
-    assert (await Pages(answers_of(run(page))).get(f"/executions/{page['id']}/body?{query}")).status == 404
+    assert (await Pages.over(answers_of(run(page))).get(f"/executions/{page['id']}/body?{query}")).status == 404
 
 
 async def test_a_body_that_is_not_there_is_no_file() -> None:
     page = execution(1, response=None)
-    assert (await Pages(answers_of(run(page))).get(f"/executions/{page['id']}/body")).status == 404
+    assert (await Pages.over(answers_of(run(page))).get(f"/executions/{page['id']}/body")).status == 404
 
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

@@ -82,6 +82,7 @@ async def test_a_script_puts_the_code_into_the_form_that_is_there() -> None:
 
     assert (answer.status, answer.headers["hx-retarget"]) == (200, "#second-factor")
     assert [each.get("name") for each in answer.tree.all("input")] == ["code"]
+    assert answer.tree.one(id="sign-in-trouble").get("hx-swap-oob") == "true"  # what was wrong before is taken away
 
     site.api.answers["POST /v1/sign-in"] = WRONG
     answer = await site._ask("POST", "/sign-in", b"email=ada%40example.com&password=x", site_post)
@@ -114,10 +115,35 @@ async def test_the_ways_in_are_those_that_the_server_has() -> None:
     assert "Google" in tree.one("a", href="/auth/oidc/start?next=%2Fjobs").text
     assert "not encrypted" in tree.one(class_="note-warn").text
 
+    site.api.answers["GET /v1/sign-in"] = {**WAYS, "trusted_header": True}
+    tree = (await site.get("/sign-in?next=/jobs")).tree
+    tree.one("a", href="/auth/header?next=%2Fjobs")
+
     site.api.answers["GET /v1/sign-in"] = {**WAYS, "setup_open": True}
     tree = (await site.get("/sign-in")).tree
     assert tree.all("input", name="password") == []
     assert "0cron setup-link" in tree.text
+
+
+async def test_why_an_issuer_let_nobody_in_is_said_in_our_words_only() -> None:
+    site = Pages.over(NOBODY)
+    refused = await site.get("/sign-in?refused=unknown")
+    assert "Ask an owner or admin" in refused.tree.one(role="alert").text
+
+    assert (await site.get("/sign-in?refused=Call+this+number")).tree.all(role="alert") == []
+
+
+@pytest.mark.parametrize(
+    ("method", "way"), [("oidc", "/auth/oidc/start?prove=true&next=%2F"), ("trusted-header", "/reset")]
+)
+async def test_who_has_no_password_proves_it_elsewhere(method: str, way: str) -> None:
+    person = {**SESSION["person"], "has_password": False, "has_totp": False}
+    site = Pages.over({"GET /v1/session": {**SESSION, "person": person, "method": method}})
+
+    tree = (await site.get("/confirm")).tree
+
+    tree.one("a", href=way)
+    assert [each for each in tree.all("form") if each.get("action") == "/confirm"] == []
 
 
 async def test_the_first_owner_is_made_with_what_they_typed() -> None:
@@ -303,6 +329,32 @@ async def test_how_pages_look_is_kept_for_who_is_not_signed_in() -> None:
     assert "HttpOnly" in chosen.headers["set-cookie"]
     dark = await site.get("/sign-in", headers={"cookie": "0cron-theme=dark; 0cron-language=es"})
     assert (dark.tree.one("html").get("data-theme"), dark.tree.one("html").get("lang")) == ("dark", "es")
+
+
+async def test_what_a_proxy_said_is_read_once() -> None:
+    """It was read when the page was asked for: told again, it would be believed of whoever it names."""
+    seen: list[Scope] = []
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(scope)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    scope = {
+        "type": "http",
+        "scheme": "https",
+        "client": ("203.0.113.7", 0),
+        "headers": [(b"x-forwarded-for", b"10.0.0.1"), (b"x-forwarded-proto", b"http"), (b"remote-email", b"a@b.c")],
+        "zerocron.signed_in_as": "ada@example.com",
+        "zerocron.bearer": "somebody else",
+    }
+    await Api(application, Request(scope)).get("/v1/session")
+
+    [inner] = seen
+    assert inner["headers"] == []
+    assert (inner["client"], inner["scheme"]) == (("203.0.113.7", 0), "https")
+    assert inner["zerocron.signed_in_as"] == "ada@example.com"
+    assert "zerocron.bearer" not in inner
 
 
 async def test_what_is_asked_after_a_new_cookie_shows_it() -> None:

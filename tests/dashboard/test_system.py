@@ -25,7 +25,7 @@ def test_troubles_are_named_with_whom_they_are_about() -> None:
         ("late", "", True),
         ("versions", "", False),
     ]
-    away = {**SYSTEM, "ledger": {**SYSTEM["ledger"], "status": "away"}}
+    away = {**SYSTEM, "ledger": {**SYSTEM["ledger"], "status": "unavailable"}}
     assert [each.name for each in troubles_of(away)] == ["ledger"]
     off = {**SYSTEM, "nodes": [{**SYSTEM["nodes"][0], "clock_difference_ms": -1_500}]}
     assert [(each.name, each.is_grave) for each in troubles_of(off)] == [("clock_a_little", False)]
@@ -44,3 +44,16 @@ async def test_a_machine_alone_is_fine() -> None:
     tree = (await Pages.of("system-one").specimen("system-one")).tree
 
     assert tree.one(class_="note-good").text == "Everything works."
+
+
+async def test_while_the_ledger_is_away_the_page_says_what_it_knows() -> None:
+    tree = (await Pages.of("system-away").specimen("system-away")).tree
+
+    assert "database does not answer" in tree.one(class_="note-bad").text
+    assert [each.one("strong").text for each in tree.all(class_="figure")] == ["—"] * 5
+
+
+async def test_nodes_that_ended_are_history() -> None:
+    tables = (await Pages.of("system").specimen("system")).tree.all("table")
+
+    assert [len(each.one("tbody").all("tr")) for each in tables] == [3, 2]

@@ -32,12 +32,13 @@ async def test_a_viewer_sees_who_is_there_and_nothing_to_press() -> None:
     main = (await site.get("/members")).tree.one("main")
 
     assert "Grace Ndiaye" in main.text
-    assert main.all("a") + main.all("form") == []
+    assert [each.get("href") for each in main.all("a")] == ["/members/leave"]
+    assert main.all("form") == []
     assert site.api.questions("/v1/invitations") == []
 
 
 async def test_an_admin_cannot_touch_owners_or_make_one() -> None:
-    answers = {"GET /v1/session": ADMIN, "GET /v1/members": MEMBERS, "GET /v1/invitations": {"items": []}}
+    answers = {"GET /v1/session": ADMIN, "GET /v1/members": MEMBERS, "GET /v1/invitations": page_of([])}
     site = Pages.over(answers)
 
     main = (await site.get("/members")).tree.one("main")
@@ -62,7 +63,7 @@ async def test_an_admin_cannot_touch_owners_or_make_one() -> None:
 async def test_who_one_is_is_asked_before_a_form_is_filled(path: str) -> None:
     answers = {
         "GET /v1/members": MEMBERS,
-        "GET /v1/invitations": {"items": [INVITATION]},
+        "GET /v1/invitations": page_of([INVITATION]),
         "GET /v1/api-keys": page_of(KEYS["items"]),
         "GET /v1/team": TEAM,
         "GET /v1/signing-key": SIGNING_KEY,
@@ -107,21 +108,21 @@ async def test_a_role_is_changed_and_a_member_removed() -> None:
     assert [(each.method, each.body) for each in site.api.sent()] == [("PATCH", {"role": "viewer"}), ("DELETE", None)]
 
 
-async def test_the_last_owner_is_told_why_not() -> None:
-    own = SESSION["person"]["id"]
-    site = Pages.over({**CERTAIN, "GET /v1/members": MEMBERS, f"DELETE /v1/members/{own}": REFUSED})
+async def test_who_cannot_be_removed_is_told_why_not() -> None:
+    site = Pages.over({**CERTAIN, "GET /v1/members": MEMBERS, f"DELETE /v1/members/{GRACE}": REFUSED})
 
-    answer = await site.post(f"/members/{own}/remove")
+    answer = await site.post(f"/members/{GRACE}/remove")
 
     assert answer.status == 409
     assert "at least one owner" in answer.tree.one(role="alert").text
 
 
-async def test_who_leaves_goes_to_another_team() -> None:
-    own = SESSION["person"]["id"]
-    site = Pages.over({**CERTAIN, f"DELETE /v1/members/{own}": (204, None)})
+async def test_who_leaves_is_signed_out_or_told_why_not() -> None:
+    site = Pages.over({"POST /v1/team/leave": REFUSED})
+    assert "at least one owner" in (await site.post("/members/leave")).tree.one(role="alert").text
 
-    assert (await site.post(f"/members/{own}/remove")).location == "/"
+    site.api.answers["POST /v1/team/leave"] = (204, None)
+    assert (await site.post("/members/leave")).location == "/sign-in?done=left_team"
 
 
 async def test_an_invitation_is_withdrawn_also_when_it_is_gone() -> None:
@@ -281,5 +282,14 @@ async def test_a_team_is_deleted_by_its_name_only() -> None:
     refused.tree.one(id="name-error")
     assert site.api.sent() == []
 
-    assert (await site.post("/settings/delete", [("name", "Bakery")])).location == "/?done=deleted"
-    assert [each.method for each in site.api.sent()] == ["DELETE"]
+    assert (await site.post("/settings/delete", [("name", "Bakery")])).location == "/?done=team_deleted"
+    [sent] = site.api.sent()
+    assert (sent.method, sent.query) == ("DELETE", {"name": "Bakery"})
+
+
+async def test_the_first_team_is_not_offered_for_deletion() -> None:
+    answers = {"GET /v1/team": TEAM, "GET /v1/signing-key": SIGNING_KEY}
+    assert (await Pages.over(answers).get("/settings")).tree.all("a", href="/settings/delete")
+
+    first = {**answers, "GET /v1/team": {**TEAM, "id": "00000000-0000-7000-8000-000000000001"}}
+    assert not (await Pages.over(first).get("/settings")).tree.all("a", href="/settings/delete")

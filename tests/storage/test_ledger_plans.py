@@ -125,6 +125,11 @@ STATEMENTS: dict[str, Hot] = {
     "glances.monitors_maybe_late": lambda connection: glances.monitors_maybe_late(
         connection, DEFAULT_TEAM_ID, NOON, 1_000
     ),
+    "glances.job_ever": lambda connection: glances.job_ever(connection, DEFAULT_TEAM_ID, JOB.id),
+    "glances.versions_around": lambda connection: glances.versions_around(connection, JOB.id, NOON, 50),
+    "glances.attempts_of": lambda connection: glances.attempts_of(connection, RUN.id, 10),
+    "glances.oldest_slot": lambda connection: glances.oldest_slot(connection, JOB.id),
+    "glances.acts_around": lambda connection: glances.acts_around(connection, DEFAULT_TEAM_ID, JOB.id, NOON, 4),
     "hours.is_taken": lambda connection: hours.is_taken(connection, NOON),
     "hours.counters_of": lambda connection: hours.counters_of(connection, DEFAULT_TEAM_ID, NOON),
     "hours.lost_since": lambda connection: hours.lost_since(connection, DEFAULT_TEAM_ID, NOON),
@@ -135,6 +140,7 @@ STATEMENTS: dict[str, Hot] = {
 TABLES = r"jobs|teams|team_minutes|runs|executions|job_versions|sessions|alerts|channels|monitors|\w+_keys"
 SMALL_INDEX: dict[str, Hot] = {
     "glances.job_version": lambda connection: glances.job_version(connection, an_id()),
+    "glances.queue": lambda connection: glances.queue(connection, NOON),
     "glances.running_jobs": lambda connection: glances.running_jobs(connection, DEFAULT_TEAM_ID),
     "runs.running_of_sessions": lambda connection: runs.running_of_sessions(connection, ["x"], 200),
 }

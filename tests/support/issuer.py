@@ -31,9 +31,18 @@ class Issuer:
     url: str = ""
     path: str = ""
 
+    key: RSAKey = field(init=False)
+
     def __post_init__(self) -> None:
         self.new_key()
         self._codes: dict[str, dict[str, str]] = {}
+
+    def reset(self) -> None:
+        """Be honest, and forget."""
+        self.claims, self.userinfo, self.discovery, self.algorithm = {}, None, {}, "RS256"
+        self.kid, self.shown = str(self.key.kid), [self.key.as_dict(private=False) | {"use": "sig"}]
+        self.asked.clear()
+        self.authorizations.clear()
 
     def new_key(self) -> None:
         self.kid = secrets.token_hex(4)

@@ -124,7 +124,8 @@ class Overview:
         def transaction(connection: Connection) -> Glance:
             counts = glances.job_counts(connection, team_id)
             monitors, of_monitors = _monitors(connection, team_id, now)
-            attention = [*_troubled(connection, team_id), *of_monitors]
+            are_troubled = counts.failing or counts.disabled
+            attention = [*(_troubled(connection, team_id) if are_troubled else ()), *of_monitors]
             attention.sort(key=lambda one: (_URGENCY.index(one.state), -one.since, one.id))
             return Glance(
                 counts,

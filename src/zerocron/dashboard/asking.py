@@ -15,7 +15,11 @@ import orjson
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Scope
 
-PASSED_ON = (b"cookie", b"host", b"origin", b"sec-fetch-site", b"user-agent", b"x-forwarded-for", b"x-forwarded-proto")
+PASSED_ON = (b"cookie", b"host", b"origin", b"sec-fetch-site", b"user-agent")
+"""Not what proxies say: that was read when the page was asked for, and would be believed of the wrong peer here."""
+
+SIGNED_IN_AS = "zerocron.signed_in_as"
+"""Where in a scope it says whom a trusted proxy has signed in (`api.forwarded`)."""
 
 Query = Mapping[str, str | int | bool | Sequence[str] | None]
 
@@ -122,7 +126,9 @@ async def call(application: ASGIApp, scope: Scope, content: bytes) -> Answer:
 
 
 def _scope(outer: Scope, method: str, path: str, query: Query | None, headers: list[tuple[bytes, bytes]]) -> Scope:
+    said = {SIGNED_IN_AS: outer[SIGNED_IN_AS]} if SIGNED_IN_AS in outer else {}
     return {
+        **said,
         "type": "http",
         "asgi": outer.get("asgi", {"version": "3.0"}),
         "http_version": "1.1",

@@ -43,6 +43,8 @@ TEXTS: Mapping[str, str] = {
     "joined": N_("Welcome: you are in the team."),
     "team_made": N_("The team is there, and you look at it now."),
     "left": N_("Done: they are not in the team any more."),
+    "left_team": N_("You are not in the team any more. Sign in to look at another one."),
+    "team_deleted": N_("The team is deleted."),
     "ended": N_("Signed out there."),
     "ended_others": N_("Signed out everywhere but here."),
     "second_factor_off": N_("The second factor is off. Other browsers are signed out."),

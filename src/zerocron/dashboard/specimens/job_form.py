@@ -155,6 +155,8 @@ TRIED: dict[str, Any] = {
         "encoding": "utf-8",
     },
     "error": {"kind": "rule", "message": "The target answered 422; the job's rule wants 2xx."},
+    "verdict": "failed",
+    "sentence": "The target answered 422; the job's rule wants 2xx.",
 }
 
 

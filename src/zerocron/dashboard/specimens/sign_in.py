@@ -54,8 +54,8 @@ SPECIMENS: tuple[Specimen, ...] = (
     Specimen(
         "sign-in-ways",
         "Sign in: with an issuer, without TLS",
-        "/sign-in",
-        _ways(oidc={"name": "Google"}, is_secure=False),
+        "/sign-in?refused=unknown",
+        _ways(oidc={"name": "Google"}, trusted_header=True, is_secure=False),
     ),
     Specimen("sign-in-wrong", "Sign in: refused", "/sign-in", {**_NOBODY, "POST /v1/sign-in": _WRONG}, _TYPED),
     Specimen("sign-in-code", "Sign in: a code is needed", "/sign-in", {**_NOBODY, "POST /v1/sign-in": _CODE}, _TYPED),

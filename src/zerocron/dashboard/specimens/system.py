@@ -29,10 +29,11 @@ SYSTEM: Mapping[str, Any] = {
         _node("cron-2", started_at="2027-03-08T06:04:40Z", clock_difference_ms=-12, renewed_at="2027-03-10T14:32:06Z"),
         _node("cron-3", started_at="2027-03-09T22:15:03Z", clock_difference_ms=0),
     ],
+    "ended_nodes": [],
     "ledger": {"kind": "postgresql", "version": "17.4", "status": "ok"},
     "timetable": {"kind": "redis", "status": "ok", "size": 12480},
     "queue": {"due": 3, "running": 41, "waiting": 7},
-    "lateness_ms": {"p50": 4.2, "p99": 61.0},
+    "lateness_ms": {"p50": 4, "p99": 61},
     "loops": [
         {"name": name, "status": "ok"}
         for name in ("scheduler", "heartbeat", "notifier", "sweep", "sessions", "retention")
@@ -47,7 +48,7 @@ ILL: Mapping[str, Any] = {
     ],
     "timetable": {"kind": "redis", "status": "away", "size": None},
     "queue": {"due": 1_204, "running": 500, "waiting": 96},
-    "lateness_ms": {"p50": 1_840.0, "p99": 8_300.0},
+    "lateness_ms": {"p50": 1_840, "p99": 8_300},
     "loops": [{"name": "scheduler", "status": "ok"}, {"name": "notifier", "status": "stalled"}],
 }
 ONE: Mapping[str, Any] = {
@@ -71,9 +72,9 @@ SPECIMENS: tuple[Specimen, ...] = (
             "GET /v1/system": {
                 **SYSTEM,
                 "version": HOSTILE,
-                "nodes": [_node(HOSTILE, status=HOSTILE, version=HOSTILE)],
-                "ledger": {"kind": HOSTILE, "version": HOSTILE, "status": HOSTILE},
-                "loops": [{"name": HOSTILE, "status": HOSTILE}],
+                "nodes": [_node(HOSTILE, version=HOSTILE)],
+                "ledger": {"kind": "postgresql", "version": HOSTILE, "status": "away"},
+                "loops": [{"name": HOSTILE, "status": "stalled"}],
             }
         },
     ),

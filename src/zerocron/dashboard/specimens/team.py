@@ -27,8 +27,8 @@ def _member(person_id: str, name: str, email: str, role: str, **changes: Any) ->
     return {**made, **changes}
 
 
-MEMBERS: Mapping[str, Any] = {
-    "items": [
+MEMBERS: Mapping[str, Any] = page_of(
+    [
         _member(_ADA, "Ada Moreau", "ada@example.com", "owner"),
         _member(_GRACE, "Grace Ndiaye", "grace@example.com", "admin", last_seen_at="2027-03-10T11:05:00Z"),
         _member(
@@ -48,7 +48,7 @@ MEMBERS: Mapping[str, Any] = {
             last_seen_at=None,
         ),
     ]
-}
+)
 INVITATION: Mapping[str, Any] = {
     "id": "01a22a0b-0af8-7952-bb7c-f148bfd7b721",
     "email": "edsger@example.com",
@@ -193,7 +193,7 @@ AUDIT: Mapping[str, Any] = page_of(
     next_cursor="more",
 )
 TEAM: Mapping[str, Any] = {
-    "id": SESSION["team"]["id"],
+    "id": "01a22a0b-0af8-7952-bb7c-f148bfd7b702",
     "name": "Bakery",
     "created_at": "2026-12-01T08:00:00Z",
     "limits": {"jobs_max": 500, "runs_per_minute_max": 600, "history_bytes_max": 5_000_000_000},
@@ -218,7 +218,7 @@ SPECIMENS: tuple[Specimen, ...] = (
         "members",
         "Members",
         "/members",
-        {"GET /v1/members": MEMBERS, "GET /v1/invitations": {"items": [INVITATION]}},
+        {"GET /v1/members": MEMBERS, "GET /v1/invitations": page_of([INVITATION])},
         is_shown=True,
     ),
     Specimen(
@@ -228,7 +228,7 @@ SPECIMENS: tuple[Specimen, ...] = (
         "members-alone",
         "Members: alone",
         "/members",
-        {"GET /v1/members": {"items": MEMBERS["items"][:1]}, "GET /v1/invitations": {"items": []}},
+        {"GET /v1/members": page_of(MEMBERS["items"][:1]), "GET /v1/invitations": page_of([])},
     ),
     Specimen("invite", "Invite somebody", "/members/invite", _CERTAIN),
     Specimen(
@@ -242,9 +242,10 @@ SPECIMENS: tuple[Specimen, ...] = (
         "invitation-withdraw",
         "Withdraw an invitation?",
         f"/members/invitations/{INVITATION['id']}/withdraw",
-        {**_CERTAIN, "GET /v1/invitations": {"items": [INVITATION]}},
+        {**_CERTAIN, "GET /v1/invitations": page_of([INVITATION])},
     ),
     Specimen("member", "A member", f"/members/{_GRACE}", {**_CERTAIN, "GET /v1/members": MEMBERS}),
+    Specimen("team-leave", "Leave the team?", "/members/leave"),
     Specimen("keys", "API keys", "/keys", {"GET /v1/api-keys": KEYS}),
     Specimen("keys-none", "API keys: none yet", "/keys", {"GET /v1/api-keys": page_of([])}),
     Specimen("key-asked", "A new key: who are you?", "/keys/new"),
@@ -311,8 +312,8 @@ SPECIMENS: tuple[Specimen, ...] = (
         "/members",
         {
             "GET /v1/session": _ILL_NAMED,
-            "GET /v1/members": {"items": [_member(_GRACE, HOSTILE, f"{HOSTILE}@example.com", "admin")]},
-            "GET /v1/invitations": {"items": [{**INVITATION, "email": HOSTILE, "invited_by": HOSTILE}]},
+            "GET /v1/members": page_of([_member(_GRACE, HOSTILE, f"{HOSTILE}@example.com", "admin")]),
+            "GET /v1/invitations": page_of([{**INVITATION, "email": HOSTILE, "invited_by": HOSTILE}]),
         },
     ),
     Specimen(
@@ -321,7 +322,7 @@ SPECIMENS: tuple[Specimen, ...] = (
         f"/members/{_GRACE}",
         {
             "GET /v1/session": _ILL_NAMED,
-            "GET /v1/members": {"items": [_member(_GRACE, HOSTILE, f"{HOSTILE}@example.com", "admin")]},
+            "GET /v1/members": page_of([_member(_GRACE, HOSTILE, f"{HOSTILE}@example.com", "admin")]),
         },
     ),
     Specimen(

@@ -30,6 +30,9 @@ from zerocron.dashboard.words import words_of
 LIST_MAX = 200
 """So many channels and secrets are offered: as many as a page of the API has."""
 
+FROM_CURL = ("url", "method", "headers", "body", "timeout", "redirects", "verify_tls")
+"""What a curl command says of a request."""
+
 UNSAID: Mapping[str, str] = {
     "headers": N_("This header is here twice. Give each once."),
     "success.headers": N_("This header is here twice. Give each once."),
@@ -230,10 +233,11 @@ async def _fill(visit: Visit, content: Content) -> Response:
             raise
         problem.errors = {"curl": next(iter(problem.errors.values()), problem.detail)}
         return await _form(visit, content, problem)
-    read = Draft.of_job({**DEFAULTS, **{name: found[name] for name in ("url", "method", "headers", "body")}})
-    content.draft.texts |= {name: read.texts[name] for name in ("url", "method", "body")}
+    request = {name: found[name] for name in FROM_CURL if found[name] is not None}
+    read = Draft.of_job({**DEFAULTS, **request})
+    content.draft.texts |= {name: read.texts[name] for name in request if name in read.texts}
     content.draft.rows["headers"] = read.rows["headers"]
-    content.curl_warnings = tuple(found.get("warnings", ()))
+    content.curl_warnings = tuple(found["warnings"])
     content.is_curl_open = bool(content.curl_warnings)
     content.curl = ""
     return await _form(visit, content)

@@ -7,6 +7,7 @@ to where it is.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
@@ -14,12 +15,32 @@ from starlette.responses import Response
 from zerocron.dashboard.asking import Problem
 from zerocron.dashboard.routes import Page, act, page
 from zerocron.dashboard.visit import LANGUAGE_COOKIE, THEME_COOKIE, THEMES, Form, Visit, back_to
-from zerocron.dashboard.words import LANGUAGES
+from zerocron.dashboard.words import LANGUAGES, words_of
 
 CHOICE_SECONDS = 400 * 86_400
 """So long a browser keeps a cookie at most (RFC 6265bis)."""
 
 FORM = "sign_in/form.html"
+
+
+def N_(text: str) -> str:
+    """Marks a text for the catalogs; it is translated when it is shown."""
+    return text
+
+
+REFUSALS: Mapping[str, str] = {
+    "unknown": N_("Nobody with your address is known here. Ask an owner or admin of a team for an invitation."),
+    "unverified": N_("You were signed in there, but without an address that is known to be yours."),
+    "disabled": N_("Your account here is disabled. Ask an owner of your team."),
+    "no_team": N_("You are in no team any more. Ask an owner or admin of one for an invitation."),
+    "not_set_up": N_("This server has no owner yet. Whoever runs it has a link that makes the first one."),
+    "expired": N_("This took too long, or began in another browser. Try again."),
+    "denied": N_("You were not signed in there. Try again."),
+    "issuer": N_("The answer from there could not be used. Try again; if it stays so, tell whoever runs this server."),
+    "busy": N_("Too many people are signing in at this moment. Try again in a minute."),
+    "no_header": N_("The proxy has named nobody. Open this page through it."),
+}
+"""Why an issuer or a proxy let nobody in: what `refused` in the address stands for. Nothing else of it is shown."""
 
 
 # --- signing in
@@ -30,7 +51,10 @@ async def show_sign_in(visit: Visit) -> Response:
     next_ = back_to(visit.query.get("next"))
     if visit.signed is not None:
         return visit.go(next_)
-    return visit.page("sign_in/sign_in.html", ways=await _ways(visit), next=next_, email="", asks_code=False)
+    refusal = REFUSALS.get(visit.query.get("refused", ""), "")
+    told = words_of(visit.language).gettext(refusal) if refusal else ""
+    content = {"ways": await _ways(visit), "next": next_, "email": "", "asks_code": False}
+    return visit.page("sign_in/sign_in.html", refusal=told, **content)
 
 
 async def sign_in(visit: Visit) -> Response:
@@ -47,7 +71,7 @@ async def sign_in(visit: Visit) -> Response:
         asks_code = form.has("code") or problem.code == "code_needed"
         content = {"next": next_, "email": form.get("email"), "asks_code": asks_code}
         if not visit.is_fragment:
-            return _again(visit, problem, "sign_in/sign_in.html", ways=await _ways(visit), **content)
+            return _again(visit, problem, "sign_in/sign_in.html", ways=await _ways(visit), refusal="", **content)
         if asks_code:
             visit.headers |= {"HX-Retarget": "#second-factor", "HX-Reswap": "innerHTML"}
         return _again(visit, problem, "sign_in/code.html" if asks_code else FORM, **content)

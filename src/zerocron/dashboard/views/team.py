@@ -9,6 +9,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.dashboard.asking import Answer, Problem
 from zerocron.dashboard.reading import refusal
 from zerocron.dashboard.routes import Page, act, page
@@ -42,17 +43,22 @@ ACTIONS: Mapping[str, str] = {
     "channel.edit": N_("Channel changed"),
     "channel.delete": N_("Channel deleted"),
     "channel.disable": N_("Channel switched off"),
+    "channel.pause": N_("Channel paused"),
+    "channel.resume": N_("Channel resumed"),
     "channel.test": N_("Channel tested"),
+    "identity.bind": N_("Account linked to an issuer"),
     "invitation.create": N_("Invitation made"),
     "invitation.accept": N_("Invitation accepted"),
     "invitation.withdraw": N_("Invitation withdrawn"),
     "job.create": N_("Job made"),
     "job.edit": N_("Job changed"),
+    "job.disable": N_("Job disabled after failures"),
     "job.pause": N_("Job paused"),
     "job.resume": N_("Job resumed"),
     "job.trigger": N_("Job started by hand"),
     "job.delete": N_("Job deleted"),
     "member.edit": N_("Role changed"),
+    "member.leave": N_("Team left"),
     "member.remove": N_("Member removed"),
     "monitor.create": N_("Monitor made"),
     "monitor.edit": N_("Monitor changed"),
@@ -63,11 +69,12 @@ ACTIONS: Mapping[str, str] = {
     "password.reset": N_("Password changed by a link"),
     "password.reset-link": N_("Link for a new password sent"),
     "person.edit": N_("Account changed"),
+    "person.join": N_("Came in through an issuer or a proxy"),
     "recovery-codes.renew": N_("Recovery codes renewed"),
     "request.try": N_("Request tried out"),
     "secret.put": N_("Secret set"),
     "secret.delete": N_("Secret deleted"),
-    "secrets.rotate": N_("Secrets sealed anew"),
+    "secret.rotate": N_("Secrets sealed anew"),
     "setup.use": N_("First owner set up"),
     "sign-in.open": N_("Signed in"),
     "sign-in.end": N_("Signed out"),
@@ -89,9 +96,10 @@ ACTIONS: Mapping[str, str] = {
 
 async def show_members(visit: Visit) -> Response:
     """GET /members."""
-    members = (await visit.api.get("/v1/members"))["items"]
-    open_ = (await visit.api.get("/v1/invitations"))["items"] if _may(visit, "admin") else []
-    return visit.page("team/members.html", members=members, invitations=open_)
+    query = {"limit": LISTED_MAX, "cursor": visit.query.get("cursor")}
+    members, more = await lines_of(visit.api, "/v1/members", query)
+    open_ = await _all(visit, "/v1/invitations") if _may(visit, "admin") else []
+    return visit.page("team/members.html", members=members, next_cursor=more, invitations=open_)
 
 
 async def show_invite(visit: Visit) -> Response:
@@ -124,7 +132,7 @@ async def withdraw(visit: Visit) -> Response:
 
 async def ask_withdraw(visit: Visit) -> Response:
     """GET /members/invitations/{id}/withdraw."""
-    found = _the(visit, (await visit.api.get("/v1/invitations"))["items"], "id")
+    found = _the(visit, await _all(visit, "/v1/invitations"), "id")
     return visit.confirm_first() or visit.page("team/withdraw.html", invitation=found)
 
 
@@ -146,18 +154,43 @@ async def change_member(visit: Visit) -> Response:
 
 
 async def remove_member(visit: Visit) -> Response:
-    """POST /members/{id}/remove. Who leaves a team looks at another one, or has none."""
+    """POST /members/{id}/remove."""
     try:
         await visit.api.send("DELETE", f"/v1/members/{visit.path['id']}")
     except Problem as problem:
         member = await _member(visit)
         return visit.refused(problem, "team/member.html", member=member, roles_given=_roles(visit))
-    is_own = visit.signed is not None and visit.signed.person["id"] == visit.path["id"]
-    return visit.go("/") if is_own else visit.go("/members", done="left")
+    return visit.go("/members", done="left")
+
+
+async def ask_leave(visit: Visit) -> Response:
+    """GET /members/leave."""
+    return visit.page("team/leave.html")
+
+
+async def leave(visit: Visit) -> Response:
+    """POST /members/leave. Who leaves is signed out where they look at the team, so also here."""
+    try:
+        await visit.api.send("POST", "/v1/team/leave")
+    except Problem as problem:
+        return visit.refused(problem, "team/leave.html")
+    return visit.go("/sign-in", done="left_team")
 
 
 async def _member(visit: Visit) -> Mapping[str, Any]:
-    return _the(visit, (await visit.api.get("/v1/members"))["items"], "person_id")
+    return _the(visit, await _all(visit, "/v1/members"), "person_id")
+
+
+async def _all(visit: Visit, path: str) -> list[Any]:
+    """A whole list of the API, which a bound of the API's keeps short."""
+    items: list[Any] = []
+    cursor: str | None = None
+    for _turn in range(PAGES_LOOKED_THROUGH):
+        found, cursor = await lines_of(visit.api, path, {"limit": LISTED_MAX, "cursor": cursor})
+        items += found
+        if cursor is None:
+            break
+    return items
 
 
 def _roles(visit: Visit) -> list[str]:
@@ -206,13 +239,7 @@ async def make_key(visit: Visit) -> Response:
 
 async def ask_revoke(visit: Visit) -> Response:
     """GET /keys/{id}/revoke."""
-    items: list[Any] = []
-    cursor: str | None = None
-    for _turn in range(PAGES_LOOKED_THROUGH):
-        found, cursor = await lines_of(visit.api, "/v1/api-keys", {"limit": LISTED_MAX, "cursor": cursor})
-        items += found
-        if cursor is None:
-            break
+    items = await _all(visit, "/v1/api-keys")
     return visit.confirm_first() or visit.page("team/revoke.html", key=_the(visit, items, "id"))
 
 
@@ -307,7 +334,7 @@ def _text(fields: Mapping[str, Any], name: str) -> str | None:
 async def show_settings(visit: Visit) -> Response:
     """GET /settings."""
     team = await visit.api.get("/v1/team")
-    return visit.page("team/settings.html", team=team, name=team["name"], signing_key=await _signing_key(visit))
+    return visit.page("team/settings.html", name=team["name"], **await _settings(visit, team))
 
 
 async def save_settings(visit: Visit) -> Response:
@@ -316,10 +343,16 @@ async def save_settings(visit: Visit) -> Response:
     try:
         await visit.api.send("PATCH", "/v1/team", {"name": name})
     except Problem as problem:
-        team = await visit.api.get("/v1/team")
-        key = await _signing_key(visit)
-        return visit.refused(problem, "team/settings.html", team=team, name=name, signing_key=key)
+        return visit.refused(
+            problem, "team/settings.html", name=name, **await _settings(visit, await visit.api.get("/v1/team"))
+        )
     return visit.go("/settings", done="saved")
+
+
+async def _settings(visit: Visit, team: Mapping[str, Any]) -> dict[str, Any]:
+    """What the page shows. The server's first team stays, so nobody is offered to delete it."""
+    can_delete = _may(visit, "owner") and team["id"] != DEFAULT_TEAM_ID
+    return {"team": team, "signing_key": await _signing_key(visit), "can_delete": can_delete}
 
 
 async def _signing_key(visit: Visit) -> Any:
@@ -353,16 +386,16 @@ async def ask_delete(visit: Visit) -> Response:
 
 async def delete(visit: Visit) -> Response:
     """POST /settings/delete. Its name is typed, so that nobody deletes one team for another."""
-    form = await visit.form()
+    name = (await visit.form()).get("name")
     team = await visit.api.get("/v1/team")
     _ = words_of(visit.language).gettext
     try:
-        if form.get("name") != team["name"]:
+        if name != team["name"]:
             raise refusal(_("This is not its name."), "name", _("This is not its name."))
-        await visit.api.send("DELETE", "/v1/team")
+        await visit.api.send("DELETE", "/v1/team", query={"name": name})
     except Problem as problem:
         return visit.refused(problem, "team/delete.html", team=team)
-    return visit.go("/", done="deleted")
+    return visit.go("/", done="team_deleted")
 
 
 def _may(visit: Visit, permission: str) -> bool:
@@ -375,6 +408,8 @@ PAGES: tuple[Page, ...] = (
     act("/members/invite", invite),
     page("/members/invitations/{id}/withdraw", ask_withdraw),
     act("/members/invitations/{id}/withdraw", withdraw),
+    page("/members/leave", ask_leave),
+    act("/members/leave", leave),
     page("/members/{id}", show_member),
     act("/members/{id}", change_member),
     act("/members/{id}/remove", remove_member),

@@ -434,6 +434,13 @@ def nodes(connection: Connection, limit: int) -> list[NodeRow]:
     return [NodeRow(*row) for row in fetch(connection, query, {})]
 
 
+def database_version(connection: Connection) -> str:
+    """The version of the database, such as `17.4`."""
+    is_sqlite = connection.dialect.name == "sqlite"
+    query = func.sqlite_version() if is_sqlite else func.current_setting("server_version")
+    return str(connection.scalar(select(query))).split()[0]
+
+
 def queue(connection: Connection, now: Instant) -> tuple[int, int, int]:
     """(slots that are due, runs that are running, runs that wait), each counted up to COUNTED_MAX."""
     due = select(jobs.c.id).where(jobs.c.next_run_at <= now)

@@ -1,4 +1,5 @@
-/* What the pages about people add: a password that can be looked at, a time zone that is guessed, a page that prints. */
+/* What the pages about people add: a password that can be looked at, a time zone that is guessed, a page that
+   prints, a form that is sent once. */
 "use strict";
 
 (() => {
@@ -41,6 +42,16 @@
       button.addEventListener("click", () => window.print());
     }
   }
+
+  /* What makes something is sent once, however often one clicks; coming back to the page allows it anew. */
+  document.addEventListener("submit", (event) => {
+    if (!event.target.matches("form[data-once]") || event.defaultPrevented) return;
+    if (event.target.dataset.once === "sent") event.preventDefault();
+    event.target.dataset.once = "sent";
+  });
+  window.addEventListener("pageshow", () => {
+    for (const form of document.querySelectorAll("form[data-once]")) form.dataset.once = "";
+  });
 
   document.addEventListener("htmx:load", (event) => dress(event.target));
   document.addEventListener("DOMContentLoaded", () => dress(document));
