@@ -29,6 +29,7 @@ from sqlalchemy import Connection
 
 from zerocron import __version__
 from zerocron.actions import resume
+from zerocron.actions.audit import Audit
 from zerocron.actions.changes import Changes
 from zerocron.actions.channels import Channels
 from zerocron.actions.entrance import Entrance
@@ -42,10 +43,10 @@ from zerocron.actions.overview import Overview
 from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
 from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets, check_master_keys
-from zerocron.actions.sign_ins import SignIns
 from zerocron.actions.signing import Signing
 from zerocron.actions.single_sign_on import SingleSignOn
 from zerocron.actions.team_limits import TeamLimits
+from zerocron.actions.teams import Belongings, Teams
 from zerocron.api.application import create_application
 from zerocron.api.forwarded import Forwarded
 from zerocron.api.services import Services
@@ -53,6 +54,7 @@ from zerocron.channels.contract import Kind, Ways
 from zerocron.channels.registry import KINDS
 from zerocron.channels.sending import Outlets
 from zerocron.clock import Clock, LedgerClock, SystemClock
+from zerocron.core.access import KEY_SCOPES
 from zerocron.core.addresses import OwnEndpoint, parse_allow
 from zerocron.core.errors import Conflict, Invalid, Unauthorized
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
@@ -138,61 +140,99 @@ async def run_node(
     _warn_of_proxies(settings)
     async with contextlib.AsyncExitStack() as stack:
         ground = await _lay_ground(settings, clock, stack)
-        ledger, clock, metrics = ground.ledger, ground.clock, ground.metrics
+        ledger, clock = ground.ledger, ground.clock
         if resume_from_now:
             await resume.from_now(ledger, clock, exclusive=isinstance(ledger, SqliteLedger))
         outbound = await _open_door(settings, stack)
         outlets = _outlets(settings, outbound, clock, kinds)
         engine = _make_engine(settings, ground, outbound, outlets, stop_point) if settings.role != "api" else None
-        keys = Keys(ledger=ledger, clock=clock)
-        secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
-        channels = Channels(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
-        entrance = Entrance(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
-        stack.push_async_callback(entrance.close)
-        monitors, pings, ping_loops = await _make_monitors(settings, ground, stack)
-        if engine is not None:
-            engine.heartbeat.pings_owed_since = lambda: pings.owed_since
-        if settings.role != "engine":
-            await _keep_local_key(keys, settings.local_key_path)
         beside: list[Loop] = []
-        changes = Changes(ledger=ledger, clock=clock)
-        stack.push_async_callback(changes.close)
+        services = await _make_services(settings, ground, outbound, outlets, engine, stop_point, beside, stack)
+        if settings.role != "engine":
+            await _keep_local_key(services.keys, settings.local_key_path)
         application = create_application(
-            Services(
-                ledger=ledger,
-                timetable=ground.timetable,
-                jobs=(jobs := _make_jobs(settings, ground)),
-                keys=keys,
-                secrets=secrets,
-                signing=Signing(ledger=ledger, clock=clock, secrets=secrets),
-                clock=clock,
-                metrics=metrics,
-                stalled=partial(_stalled, engine, ping_loops),
-                loops=partial(_loops, engine, ping_loops, beside),
-                ledger_kind="postgresql" if settings.database_url else "sqlite",
-                timetable_kind="redis" if settings.redis_url else "memory",
-                version=__version__,
-                serve_metrics=settings.metrics,
-                monitors=monitors,
-                channels=channels,
-                pings=pings,
-                base_url=outlets.base_url,
-                limits=settings.limits,
-                entrance=entrance,
-                overview=Overview(ledger=ledger, clock=clock),
-                changes=changes,
-                explaining=Explaining(ledger=ledger, clock=clock),
-                trying=_make_trying(settings, ground, outbound, stack),
-                single_sign_on=_single_sign_on(settings, ground, outbound, entrance),
-            ),
+            services,
             only_operation=settings.role == "engine",
             forwarded=Forwarded(settings.proxies, settings.trusted_header) if settings.proxies else None,
         )
         if settings.role != "engine":
             _add_pages(application, settings, clock)
         await _start_work(engine, settings, ground, force, stack)
-        beside += _start_upkeep(settings, engine, keys, entrance.sign_ins, ground, stack)
-        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, clock, changes)
+        beside += _start_upkeep(settings, engine, services, ground, stack)
+        yield Node(
+            engine,
+            application,
+            services.jobs,
+            services.keys,
+            services.secrets,
+            ledger,
+            services.monitors,
+            services.pings,
+            clock,
+            services.changes,
+        )
+
+
+async def _make_services(
+    settings: Settings,
+    ground: Ground,
+    outbound: Outbound,
+    outlets: Outlets,
+    engine: Engine | None,
+    stop_point: StopPoint,
+    beside: list[Loop],
+    stack: contextlib.AsyncExitStack,
+) -> Services:
+    """The verbs, over the ground that the node stands on. `beside` will hold the loops of the upkeep."""
+    ledger, clock = ground.ledger, ground.clock
+    jobs = _make_jobs(settings, ground)
+    keys = Keys(ledger=ledger, clock=clock)
+    secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
+    channels = Channels(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
+    entrance = Entrance(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
+    stack.push_async_callback(entrance.close)
+    monitors, pings, ping_loops = await _make_monitors(settings, ground, stack)
+    if engine is not None:
+        engine.heartbeat.pings_owed_since = lambda: pings.owed_since
+    changes = Changes(ledger=ledger, clock=clock)
+    stack.push_async_callback(changes.close)
+    return Services(
+        ledger=ledger,
+        timetable=ground.timetable,
+        jobs=jobs,
+        keys=keys,
+        secrets=secrets,
+        signing=Signing(ledger=ledger, clock=clock, secrets=secrets),
+        clock=clock,
+        metrics=ground.metrics,
+        stalled=partial(_stalled, engine, ping_loops),
+        loops=partial(_loops, engine, ping_loops, beside),
+        ledger_kind="postgresql" if settings.database_url else "sqlite",
+        timetable_kind="redis" if settings.redis_url else "memory",
+        version=__version__,
+        serve_metrics=settings.metrics,
+        monitors=monitors,
+        channels=channels,
+        pings=pings,
+        base_url=outlets.base_url,
+        audit=Audit(ledger=ledger),
+        teams=Teams(
+            ledger=ledger,
+            clock=clock,
+            entrance=entrance,
+            outlets=outlets,
+            limits=settings.limits,
+            belongings=Belongings(jobs, monitors, channels, secrets),
+            keys=keys,
+        ),
+        limits=settings.limits,
+        entrance=entrance,
+        overview=Overview(ledger=ledger, clock=clock),
+        changes=changes,
+        explaining=Explaining(ledger=ledger, clock=clock),
+        trying=_make_trying(settings, ground, outbound, stack),
+        single_sign_on=_single_sign_on(settings, ground, outbound, entrance),
+    )
 
 
 def _make_jobs(settings: Settings, ground: Ground) -> Jobs:
@@ -244,8 +284,7 @@ async def _start_work(
 def _start_upkeep(
     settings: Settings,
     engine: Engine | None,
-    keys: Keys,
-    sign_ins: SignIns,
+    services: Services,
     ground: Ground,
     stack: contextlib.AsyncExitStack,
 ) -> list[Loop]:
@@ -258,9 +297,11 @@ def _start_upkeep(
         loops.append(loop)
         stack.push_async_callback(loop.stop if at_last is None else partial(_stop_and_save, loop, at_last))
 
+    keys, sign_ins = services.keys, services.entrance.sign_ins
     keep("key-use", keys.save_use, keys.save_use)
     keep("sign-in-use", sign_ins.save_use, sign_ins.save_use)
     if engine is not None:
+        keep("team-deletion", services.teams.finish, None)
         zone_data = ZoneData(
             ledger=ground.ledger, timetable=ground.timetable, clock=ground.clock, version=tzdata_version()
         )
@@ -413,6 +454,7 @@ def _make_engine(
             retry_percent_max=settings.retry_percent_max,
             history_days=settings.history_days,
             history_runs_per_job=settings.history_runs_per_job,
+            audit_days=settings.audit_days,
             runs_per_minute_max=settings.limits.runs_per_minute_max,
         ),
         stop_point=stop_point,
@@ -547,7 +589,7 @@ async def _keep_local_key(keys: Keys, path: Path) -> None:
         with contextlib.suppress(Unauthorized):
             await keys.recognise(f"Bearer {text}")
             return
-    _, token = await keys.create(DEFAULT_TEAM_ID, "local command line")
+    _, token = await keys.create(DEFAULT_TEAM_ID, "local command line", scopes=KEY_SCOPES)
     await asyncio.to_thread(write_private, path, token.text + "\n")
 
 

@@ -144,6 +144,12 @@ class Settings:
     history_runs_per_job: int = _knob(
         100_000, "A job keeps at most this many runs, the newest.", low=10, high=100_000_000
     )
+    audit_days: int = _knob(
+        365,
+        "Entries of the audit log older than this are removed, in days. Nothing removes one of the last 30 days.",
+        low=30,
+        high=36_500,
+    )
     team_jobs_max: int = _knob(
         0,
         "Jobs that a team may have; 0: as many as it likes. `0cron teams limits` gives a team a limit of its own.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
@@ -13,8 +14,15 @@ from tests.api.support import Answer, exchange, scope_of
 from zerocron.actions.one_time_links import new_setup_link
 from zerocron.app import Node
 
-FOR_BROWSERS = ("/v1/sign-", "/v1/session/", "/v1/me", "/v1/setup", "/v1/password-resets", "/v1/invitations/")
-"""Where no API key helps: a person has to have signed in, or is about to."""
+_FOR_BROWSERS = re.compile(
+    r"/v1/(sign-\w+|session/\w+|me(/.*)?|setup|password-resets(/use)?|invitations/(look|accept)|team/leave)"
+)
+
+
+def is_for_browsers(path: str) -> bool:
+    """Where no API key helps: a person has to have signed in, or is about to."""
+    return _FOR_BROWSERS.fullmatch(path) is not None
+
 
 HOST = "cron.example.com"
 PASSWORD = "four words in a row"

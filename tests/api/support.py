@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlencode
 
 from zerocron.app import Node
+from zerocron.core.access import KEY_SCOPES
 
 JOB = {"name": "a job", "schedule": "0 0 1 1 *", "url": "http://127.0.0.1:9/"}
 """The least that makes a job. It is due in months and calls nobody."""
@@ -152,7 +153,7 @@ class Client:
 
 async def client_of(node: Node, team_id: str) -> Client:
     """A client with a key that was made for the team."""
-    _, token = await node.keys.create(team_id, "test")
+    _, token = await node.keys.create(team_id, "test", scopes=KEY_SCOPES)
     return Client(node.application, team_id, token.text)
 
 

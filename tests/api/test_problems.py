@@ -73,7 +73,7 @@ async def test_a_query_parameter_that_does_not_exist_is_refused_by_name(api: Cli
     answer = await api("GET", "/v1/jobs?stats=paused&limit=5&page=2")
 
     assert answer.problem(422, "stats") == (
-        "There is no such query parameter. There are: cursor, limit, q, status, tag."
+        "There is no such query parameter. There are: cursor, limit, q, sort, state, status, tag."
     )
     assert answer.problem(422, "page")
     assert answer.problem(422).startswith("stats: ")

@@ -25,12 +25,13 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from tests.api.browsers import FOR_BROWSERS
+from tests.api.browsers import is_for_browsers
 from tests.api.support import CHANNEL, JOB, MONITOR
 from tests.api.test_openapi import OPERATIONS
 from tests.support.channels import FakeKind
 
 from zerocron.app import run_node
+from zerocron.core.access import KEY_SCOPES
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.settings import Settings
 
@@ -66,7 +67,7 @@ class Served:
         assert (await receive())["type"] == "lifespan.startup"
         async with contextlib.AsyncExitStack() as stack:
             self._node = await stack.enter_async_context(run_node(self._settings, kinds={"fake": FakeKind()}))
-            _, token = await self._node.keys.create(DEFAULT_TEAM_ID, "schemathesis")
+            _, token = await self._node.keys.create(DEFAULT_TEAM_ID, "schemathesis", scopes=KEY_SCOPES)
             self.headers = {"Authorization": f"Bearer {token.text}", "Sec-Fetch-Site": "same-origin"}
             await send({"type": "lifespan.startup.complete"})
             assert (await receive())["type"] == "lifespan.shutdown"
@@ -138,7 +139,7 @@ def test_right_requests(name: str, operations: Operations, served: Served, ids: 
     known = {place: ids[place] for place in ids if f"{{{place}}}" in operations[name].path}
     strategy = operations[name].as_strategy(generation_mode=GenerationMode.POSITIVE, path_parameters=known or None)
 
-    ask(served, strategy, right=not operations[name].path.startswith(FOR_BROWSERS))
+    ask(served, strategy, right=not is_for_browsers(operations[name].path))
 
 
 @pytest.mark.parametrize("name", ASKED)

@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from tests.api.support import Client
+from tests.api.teams import join, make_team
 from tests.api.test_auth import routes
 from tests.support.target import Target
 
 from zerocron.app import Node
+from zerocron.core.access import Role
 
 
-async def everything_of(api: Client, target: Target) -> dict[str, str]:
+async def everything_of(node: Node, api: Client, target: Target) -> dict[str, str]:
+    await make_team(node, api.team_id)
+    person_id, _ = await join(node, api.team_id, f"{api.team_id}@example.com", Role.EDITOR)
+    invitation = (await api("POST", "/v1/invitations", {"email": "x@example.com", "role": "viewer"})).json
     job = await api.job(url=f"{target.url}/ok", tags=["mine"])
     run = await api.post(f"/v1/jobs/{job['id']}/trigger")
     await api.run_that(run["id"], "succeeded")
@@ -27,6 +32,8 @@ async def everything_of(api: Client, target: Target) -> dict[str, str]:
         "name": "OF_TEAM_A",
         "monitor_id": monitor["id"],
         "channel_id": channel["id"],
+        "person_id": person_id,
+        "invitation_id": invitation["id"],
     }
 
 
@@ -38,6 +45,8 @@ async def state_of(api: Client, ids: dict[str, str]) -> list[Any]:
         f"/v1/monitors/{ids['monitor_id']}",
         f"/v1/channels/{ids['channel_id']}",
         "/v1/secrets",
+        "/v1/members",
+        "/v1/invitations",
     )
     return [*[await api.get(path) for path in paths], keys]
 
@@ -45,7 +54,7 @@ async def state_of(api: Client, ids: dict[str, str]) -> list[Any]:
 async def test_every_id_of_another_team_is_404_and_nothing_changes(
     node: Node, api: Client, stranger: Client, target: Target
 ) -> None:
-    ids = await everything_of(api, target)
+    ids = await everything_of(node, api, target)
     before = await state_of(api, ids)
     tried = 0
 
@@ -54,6 +63,8 @@ async def test_every_id_of_another_team_is_404_and_nothing_changes(
             # What is put under a name of one's own choice is one's own; /v1/me has no teams.
             continue
         document = {"name": "taken"} if method == "PATCH" else None
+        if path == "/v1/members/{person_id}" and method == "PATCH":
+            document = {"role": "viewer"}
         answer = await stranger(method, path.format(**ids), document)
         assert answer.problem(404).startswith("There is no such "), (method, path)
         assert not any(found in answer.body.decode() for found in ids.values())
@@ -63,8 +74,8 @@ async def test_every_id_of_another_team_is_404_and_nothing_changes(
     assert await state_of(api, ids) == before
 
 
-async def test_lists_hold_what_is_ones_own(api: Client, stranger: Client, target: Target) -> None:
-    await everything_of(api, target)
+async def test_lists_hold_what_is_ones_own(node: Node, api: Client, stranger: Client, target: Target) -> None:
+    await everything_of(node, api, target)
 
     assert (await stranger.get("/v1/jobs"))["items"] == []
     assert (await stranger.get("/v1/jobs", tag="mine"))["items"] == []

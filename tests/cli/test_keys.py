@@ -6,12 +6,13 @@ from tests.cli.support import Cli
 
 
 def test_the_life_of_a_key(home: Cli) -> None:
-    made = home("keys", "create", "Alice's laptop", "--json").json
+    made = home("keys", "create", "Alice's laptop", "--scope", "admin", "--json").json
     assert made["name"] == "Alice's laptop"
     assert made["key"].startswith(f"0c_{made['id']}_")
     alice = home.with_environment(ZEROCRON_API_KEY=made["key"])
     listed = alice("keys", "list").out
-    assert f"{made['id']}  Alice's laptop (used now)" in listed
+    assert f"{made['id']}  Alice's laptop " in listed
+    assert "(used now)" in listed
     assert made["key"] not in listed
     assert made["id"] in {key["id"] for key in alice.here("keys", "list", "--json").json["items"]}
     revoked = alice("keys", "revoke", made["id"]).out
@@ -54,3 +55,23 @@ def test_another_directory_finds_the_server_by_its_data(home: Cli, cli: Cli) -> 
     assert cli.here("jobs", "list", "--json", "--data-dir", str(home.directory / "data")).json["next_cursor"] is None
     by_environment = cli.with_environment(ZEROCRON_DATA_DIR=str(home.directory / "data"))
     assert by_environment.here("keys", "list", "--json").json["items"]
+
+
+def test_a_key_for_some_things_and_for_some_time(home: Cli) -> None:
+    made = home("keys", "create", "dashboard", "--scope", "read", "--scope", "trigger", "--expires-in", "90d", "--json")
+    assert made.json["scopes"] == ["read", "trigger"]
+    assert made.json["expires_at"] is not None
+    listed = " ".join(home.here("keys", "list").out.split())
+    assert "read, trigger" in listed
+    assert "in 90 d" in listed
+    limited = home.with_environment(ZEROCRON_API_KEY=made.json["key"])
+    assert limited.here("jobs", "list", "--json").json["next_cursor"] is None
+    refused = limited.here("keys", "list", code=3).err
+    assert refused.startswith("error: This API key lacks the scope admin. An owner or admin of the team can make one")
+
+
+def test_what_a_new_key_may_is_shown(home: Cli) -> None:
+    shown = home("keys", "create", "build server", "--expires-in", "2h").out
+    assert "It may                read, write, trigger, ping-admin\n" in shown
+    assert "It expires            in 2 h" in shown
+    assert "no such" not in home("keys", "create", "x", "--scope", "everything", code=2).err

@@ -44,7 +44,7 @@ class Post:
         )
 
     async def channel(self, place: str = "drawer") -> ChannelRow:
-        made, _ = await self.channels.create(DEFAULT_TEAM_ID, ChannelSpec(place, "fake", {"place": place}), "test")
+        made, _ = await self.channels.create(DEFAULT_TEAM_ID, ChannelSpec(place, "fake", {"place": place}))
         return made
 
     async def fails(self, name: str = "sample", *, seconds: float = 61, **given: Any) -> None:
@@ -436,7 +436,7 @@ async def test_the_oldest_that_waits_is_measured(post: Post) -> None:
 async def test_what_ended_is_kept_for_a_month(post: Post) -> None:
     channel = await post.channel()
     await post.fails()
-    await post.channels.delete(DEFAULT_TEAM_ID, channel.id, "test")
+    await post.channels.delete(DEFAULT_TEAM_ID, channel.id)
     old = await post.house.ledger.write(
         lambda connection: alert_rows.remove_finished(connection, post.house.clock.now() - 60_000, 10)
     )

@@ -36,7 +36,7 @@ class Desk:
         self.signer = Signer(ledger=ledger, clock=self.clock, keyring=self.keyring)
 
     async def rotate(self) -> bytes:
-        _, text = await self.signing.rotate(DEFAULT_TEAM_ID, by="test")
+        _, text = await self.signing.rotate(DEFAULT_TEAM_ID)
         return read_key(text)
 
     async def keys(self) -> list[bytes]:
@@ -109,7 +109,7 @@ async def test_a_key_that_does_not_open_keeps_nobody_else_from_theirs(desk: Desk
     first = await desk.rotate()
     stranger = read_master_keys(new_master_key(), source="test")
     secrets = Secrets(ledger=desk.ledger, clock=desk.clock, keyring=stranger)
-    await Signing(ledger=desk.ledger, clock=desk.clock, secrets=secrets).rotate(OTHER_TEAM, by="test")
+    await Signing(ledger=desk.ledger, clock=desk.clock, secrets=secrets).rotate(OTHER_TEAM)
     found = await asyncio.gather(
         *(desk.signer.keys(team_id) for team_id in (DEFAULT_TEAM_ID, OTHER_TEAM, DEFAULT_TEAM_ID)),
         return_exceptions=True,
@@ -165,7 +165,7 @@ def _contents(folder: Path) -> list[bytes]:
 
 
 async def test_no_key_is_in_the_ledger_as_it_is(desk: Desk, tmp_path: Path) -> None:
-    _, text = await desk.signing.rotate(DEFAULT_TEAM_ID, by="test")
+    _, text = await desk.signing.rotate(DEFAULT_TEAM_ID)
     files = b"".join(_contents(tmp_path))
     for form in (text.encode(), text.removeprefix("whsec_").encode(), read_key(text), read_key(text).hex().encode()):
         assert form not in files

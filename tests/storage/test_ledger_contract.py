@@ -1119,12 +1119,12 @@ async def test_a_key_is_revoked_once_and_by_its_own_team(ledger: Ledger) -> None
     key = an_api_key()
     await keep_keys(ledger, [key])
 
-    async def revoke(team: str, key_id: str) -> bool:
+    async def revoke(team: str, key_id: str) -> str | None:
         return await ledger.write(lambda connection: keys.revoke(connection, team, key_id, NOON + 5))
 
     assert not await revoke(OTHER_TEAM_ID, key.id)
     assert not await revoke(DEFAULT_TEAM_ID, "nobody")
-    assert await revoke(DEFAULT_TEAM_ID, key.id)
+    assert await revoke(DEFAULT_TEAM_ID, key.id) == key.name
     assert not await revoke(DEFAULT_TEAM_ID, key.id)
     found = await ledger.read(lambda connection: keys.find(connection, key.id))
     assert found is not None

@@ -16,7 +16,7 @@ from zerocron.actions.secrets import NO_KEY, check_master_keys
 from zerocron.actions.sign_ins import CODE_NEEDED, REFUSED, Opened
 from zerocron.channels.contract import Accepted, Delivery, Ways
 from zerocron.channels.letters import Letter
-from zerocron.core.access import Actor, Bearer, Permission, Role
+from zerocron.core.access import SERVER, Actor, Bearer, Permission, Role
 from zerocron.core.errors import Conflict, Forbidden, Invalid, NotFound, TooMany, Unauthorized
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.core.sealing import Keyring, MasterKey
@@ -193,7 +193,7 @@ async def test_a_rotation_seals_second_factors_anew(house: House, ledger: Ledger
     seed, _ = await house.with_totp(ada)
     before = await house.get(person_id(ada))
     async with house_over(ledger, clock=house.clock, keys=(new, MASTER)) as both:
-        await both.secrets.rotate(by="key")
+        await both.secrets.rotate(by=SERVER)
     after = await house.get(person_id(ada))
     assert after.totp_data_key_id != before.totp_data_key_id
     assert before.totp_data_key_id is not None
@@ -213,7 +213,7 @@ async def test_a_seed_that_was_moved_to_another_person_does_not_open(house: Hous
     await house.ledger.write(lambda c: people_rows.change(c, bob.id, 0, **stolen))
     house.clock.set(house.clock.now() + STEP_MS)
     await fails(house.sign_in("bob@example.com", code=house.code(seed)), Conflict, "damaged")
-    await fails(house.secrets.rotate(by="key"), Conflict, "second factor of a person is damaged")
+    await fails(house.secrets.rotate(by=SERVER), Conflict, "second factor of a person is damaged")
     await fails(house.sign_in("bob@example.com", code=codes[0]), Unauthorized)
 
 

@@ -60,7 +60,7 @@ class House:
             raise Killed
 
     async def put(self, name: str, value: str, *, team_id: str = TEAM, hosts: list[str] | None = None) -> SecretRow:
-        return await self.verbs.put(team_id, name, value, hosts, by="key")
+        return await self.verbs.put(team_id, name, value, hosts)
 
     async def value(self, name: str, team_id: str = TEAM) -> str:
         return (await self.reader.secrets(team_id, frozenset([name])))[name].reveal()
@@ -126,8 +126,8 @@ async def test_secrets_of_teams_do_not_meet(ledger: Ledger) -> None:
     assert await house.value("A") == CANARY
     assert await house.value("A", OTHER_TEAM_ID) == "of the others"
     with pytest.raises(NotFound):
-        await house.verbs.delete(an_id(), "A", by="key")
-    await house.verbs.delete(OTHER_TEAM_ID, "A", by="key")
+        await house.verbs.delete(an_id(), "A")
+    await house.verbs.delete(OTHER_TEAM_ID, "A")
     assert await house.value("A") == CANARY
     assert {key.team_id for key in await house.keys()} == {TEAM}
 
@@ -138,7 +138,7 @@ async def test_an_unknown_secret_is_named(ledger: Ledger) -> None:
     refusal = await not_sent(house.reader.secrets(TEAM, frozenset(["A", "B", "C"])))
     assert refusal.kind == "secret_unknown"
     assert refusal.message.startswith("There is no secret B, C.")
-    await house.verbs.delete(TEAM, "A", by="key")
+    await house.verbs.delete(TEAM, "A")
     assert (await not_sent(house.value("A"))).kind == "secret_unknown"
 
 
@@ -195,7 +195,7 @@ async def test_bad_input_is_refused_before_anything_is_written(ledger: Ledger) -
 
 async def test_without_a_master_key_no_secret_is_taken_and_none_is_sent(ledger: Ledger) -> None:
     bare = House(ledger)
-    for verb in (bare.put("A", CANARY), bare.verbs.rotate(by="key")):
+    for verb in (bare.put("A", CANARY), bare.verbs.rotate()):
         with pytest.raises(Conflict) as refusal:
             await verb
         assert refusal.value.message == NO_KEY
@@ -223,7 +223,7 @@ async def test_after_a_rotation_nothing_needs_the_old_keys(ledger: Ledger) -> No
     before = [await old.put("A", CANARY), await old.put("B", "another value", team_id=OTHER_TEAM_ID)]
     both = House(ledger, NEW, OLD)
     assert await both.value("A") == CANARY
-    assert await both.verbs.rotate(by="key") == 2
+    assert await both.verbs.rotate() == 2
     [row], [key] = await both.rows(), await both.keys()
     assert (key.generation, key.master_key_id, key.uses) == (2, NEW.id, 1)
     assert row.data_key_id == key.id != before[0].data_key_id
@@ -244,7 +244,7 @@ async def test_a_rotation_that_is_killed_is_repeated(ledger: Ledger, stop_at: st
     await old.put("A", CANARY)
     await old.put("A", "of the others", team_id=OTHER_TEAM_ID)
     with pytest.raises(Killed):
-        await House(ledger, NEW, OLD, stop_at=stop_at).verbs.rotate(by="key")
+        await House(ledger, NEW, OLD, stop_at=stop_at).verbs.rotate()
     both = House(ledger, NEW, OLD)
     await check_master_keys(ledger, both.keyring, "")
     for team_id, value in ((TEAM, CANARY), (OTHER_TEAM_ID, "of the others")):
@@ -252,7 +252,7 @@ async def test_a_rotation_that_is_killed_is_repeated(ledger: Ledger, stop_at: st
         assert len(await both.keys(team_id)) == 1, "each team is as it was or as it is to be"
     masters = [(await both.keys(team_id))[0].master_key_id for team_id in (TEAM, OTHER_TEAM_ID)]
     assert masters == [OLD.id if stop_at == "inside-rotate" else NEW.id, OLD.id]
-    assert await both.verbs.rotate(by="key") == 2
+    assert await both.verbs.rotate() == 2
     new = House(ledger, NEW)
     assert [await new.value("A"), await new.value("A", OTHER_TEAM_ID)] == [CANARY, "of the others"]
 
@@ -260,13 +260,13 @@ async def test_a_rotation_that_is_killed_is_repeated(ledger: Ledger, stop_at: st
 async def test_secrets_are_put_and_sent_while_a_rotation_goes_on(ledger: Ledger) -> None:
     house, other = House(ledger, NEW, OLD), House(ledger, NEW, OLD)
     await House(ledger, OLD).put("A", CANARY)
-    rotations = [house.verbs.rotate(by="key") for _ in range(5)]
+    rotations = [house.verbs.rotate() for _ in range(5)]
     puts = [other.put(f"S{number}", f"value of {number}") for number in range(20)]
     reads = [other.value("A") for _ in range(20)]
     results = await asyncio.gather(*rotations, *puts, *reads)
     assert set(results[-20:]) == {CANARY}
     new = House(ledger, NEW)
-    assert await new.verbs.rotate(by="key") == 21
+    assert await new.verbs.rotate() == 21
     for number in range(20):
         assert await new.value(f"S{number}") == f"value of {number}"
     assert len(await new.keys()) == 1
@@ -282,10 +282,10 @@ async def test_a_damaged_secret_stops_a_rotation_and_is_named(ledger: Ledger) ->
 
     await ledger.write(damage)
     with pytest.raises(Conflict, match="The secret B is damaged"):
-        await house.verbs.rotate(by="key")
+        await house.verbs.rotate()
     assert await house.value("A") == CANARY
     await house.put("B", "anew and whole")
-    assert await house.verbs.rotate(by="key") == 2
+    assert await house.verbs.rotate() == 2
 
 
 async def test_a_worn_key_is_told_of_and_then_refused(
@@ -301,7 +301,7 @@ async def test_a_worn_key_is_told_of_and_then_refused(
     assert alarms == [False, False, True, True]
     with pytest.raises(Conflict, match="0cron secrets rotate"):
         await house.put("A", CANARY)
-    await house.verbs.rotate(by="key")
+    await house.verbs.rotate()
     await house.put("A", "a new value")
 
 

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 
 from zerocron.actions.jobs import Jobs, JobSpec
+from zerocron.core.access import Actor
 from zerocron.core.errors import Invalid, Unavailable, ZerocronError
 
 AWAY = "The database could not be used, so this was not tried. Repeat it later."
@@ -22,13 +23,13 @@ class Bulk:
         self._jobs = jobs
 
     async def apply(
-        self, team_id: str, job_ids: Sequence[str], action: str, tags: Sequence[str], tags_max: int
+        self, team_id: str, job_ids: Sequence[str], action: str, tags: Sequence[str], tags_max: int, *, by: Actor
     ) -> tuple[list[str], list[tuple[str, str]]]:
         """(ids for which it was done, (id, why not) of the others), each id once.
 
         `action`: pause, resume, delete, add_tags or remove_tags.
         """
-        verb = self._verb(team_id, action, tags, tags_max)
+        verb = self._verb(team_id, action, tags, tags_max, by)
         done: list[str] = []
         refused: list[tuple[str, str]] = []
         wanted = list(dict.fromkeys(job_ids))
@@ -46,14 +47,16 @@ class Bulk:
         return done, refused
 
     def _verb(
-        self, team_id: str, action: str, tags: Sequence[str], tags_max: int
+        self, team_id: str, action: str, tags: Sequence[str], tags_max: int, by: Actor
     ) -> Callable[[str], Awaitable[object]]:
         verbs: dict[str, Callable[[str], Awaitable[object]]] = {
-            "pause": lambda job_id: self._jobs.pause(team_id, job_id),
-            "resume": lambda job_id: self._jobs.resume(team_id, job_id),
-            "delete": lambda job_id: self._jobs.delete(team_id, job_id),
-            "add_tags": lambda job_id: self._jobs.edit(team_id, job_id, lambda spec: _tagged(spec, tags, tags_max)),
-            "remove_tags": lambda job_id: self._jobs.edit(team_id, job_id, lambda spec: _untagged(spec, tags)),
+            "pause": lambda job_id: self._jobs.pause(team_id, job_id, by=by),
+            "resume": lambda job_id: self._jobs.resume(team_id, job_id, by=by),
+            "delete": lambda job_id: self._jobs.delete(team_id, job_id, by=by),
+            "add_tags": lambda job_id: self._jobs.edit(
+                team_id, job_id, lambda spec: _tagged(spec, tags, tags_max), by=by
+            ),
+            "remove_tags": lambda job_id: self._jobs.edit(team_id, job_id, lambda spec: _untagged(spec, tags), by=by),
         }
         return verbs[action]
 

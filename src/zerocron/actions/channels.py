@@ -19,13 +19,16 @@ from zerocron.actions.secrets import Secrets
 from zerocron.channels.contract import Delivery, Envelope, Kind
 from zerocron.channels.sending import Outlets, deliver
 from zerocron.clock import Clock
+from zerocron.core.access import SERVER, Actor
 from zerocron.core.alerting import GAP_MS, Notify
+from zerocron.core.auditing import HIDDEN, changes
 from zerocron.core.errors import Conflict, Invalid, NotFound
 from zerocron.core.ids import new_id
 from zerocron.core.model import Instant, is_uuid
 from zerocron.core.notice import EventKind, Notice
 from zerocron.core.sealing import CannotOpen, DataKey
 from zerocron.storage.ledger import alerts as alert_rows
+from zerocron.storage.ledger import audit
 from zerocron.storage.ledger import channels as channel_rows
 from zerocron.storage.ledger.alerts import AlertRow
 from zerocron.storage.ledger.channels import ChannelRow, ChannelStatus
@@ -52,7 +55,7 @@ class ChannelSpec:
 
 
 class Channels:
-    """Verbs on the channels of a team. Another team's channel is not there."""
+    """Verbs on the channels of a team. Another team's channel is not there. `by`: who asked, for the audit log."""
 
     def __init__(
         self,
@@ -69,9 +72,9 @@ class Channels:
         self._outlets = outlets
 
     async def create(
-        self, team_id: str, spec: ChannelSpec, by: str, idempotency_key: str | None = None
+        self, team_id: str, spec: ChannelSpec, idempotency_key: str | None = None, *, by: Actor = SERVER
     ) -> tuple[ChannelRow, bool]:
-        """The new channel and True; or the one this idempotency key made before and False. `by`: who asked for it.
+        """The new channel and True; or the one this idempotency key made before and False.
 
         Raises Invalid, Conflict.
         """
@@ -109,6 +112,7 @@ class Channels:
                 updated_at=now,
             )
             channel_rows.insert(connection, channel)
+            _record(connection, channel, "create", by, now, after={"kind": channel.kind, "config": HIDDEN})
             return channel, True
 
         def look_up(connection: Connection) -> tuple[ChannelRow, bool] | None:
@@ -117,7 +121,7 @@ class Channels:
 
         made, is_new = await make(self._ledger, transaction, look_up)
         if is_new:
-            log.info("channel_created", team_id=team_id, channel=made.id, kind=made.kind, by=by)
+            log.info("channel_created", team_id=team_id, channel=made.id, kind=made.kind, by=by.id)
         return made, is_new
 
     async def get(self, team_id: str, channel_id: str) -> ChannelRow:
@@ -133,7 +137,13 @@ class Channels:
         )
 
     async def edit(
-        self, team_id: str, channel_id: str, *, name: str | None, config: Mapping[str, object] | None, by: str
+        self,
+        team_id: str,
+        channel_id: str,
+        *,
+        name: str | None,
+        config: Mapping[str, object] | None,
+        by: Actor = SERVER,
     ) -> ChannelRow:
         """Give it another name, or another configuration as a whole. Raises NotFound, Invalid, Conflict."""
         now = self._clock.now()
@@ -160,17 +170,19 @@ class Channels:
                 return channel
             changed = dataclasses.replace(changed, updated_at=now)
             channel_rows.save(connection, changed)
+            was, became = changes(_told_of(channel), _told_of(changed), hidden=["config"])
+            _record(connection, changed, "edit", by, now, before=was, after=became)
             return changed
 
         edited = await self._ledger.write(transaction)
-        log.info("channel_edited", team_id=team_id, channel=channel_id, with_config=given is not None, by=by)
+        log.info("channel_edited", team_id=team_id, channel=channel_id, with_config=given is not None, by=by.id)
         return edited
 
-    async def pause(self, team_id: str, channel_id: str) -> ChannelRow:
+    async def pause(self, team_id: str, channel_id: str, *, by: Actor = SERVER) -> ChannelRow:
         """Tell nothing by it; what waits is not sent either. Raises NotFound."""
-        return await self._stop(team_id, channel_id, ChannelStatus.PAUSED, "The channel was paused.")
+        return await self._stop(team_id, channel_id, ChannelStatus.PAUSED, "The channel was paused.", by)
 
-    async def resume(self, team_id: str, channel_id: str) -> ChannelRow:
+    async def resume(self, team_id: str, channel_id: str, *, by: Actor = SERVER) -> ChannelRow:
         """Tell by it again what happens from now on. Raises NotFound."""
         now = self._clock.now()
 
@@ -181,19 +193,21 @@ class Channels:
             resumed = dataclasses.replace(channel, status=ChannelStatus.ACTIVE, reason=None, updated_at=now)
             resumed = _mended(connection, resumed, now)
             channel_rows.save(connection, resumed)
+            was, became = changes(_told_of(channel), _told_of(resumed), hidden=["config"])
+            _record(connection, resumed, "resume", by, now, before=was, after=became)
             return resumed
 
         return await self._ledger.write(transaction)
 
-    async def delete(self, team_id: str, channel_id: str, by: str) -> None:
+    async def delete(self, team_id: str, channel_id: str, *, by: Actor = SERVER) -> None:
         """Remove it with its configuration; what waits is not sent any more.
 
         Raises NotFound, and Conflict while a job or monitor names it: those would fall silent.
         """
-        await self._stop(team_id, channel_id, ChannelStatus.DELETED, "The channel was deleted.")
-        log.info("channel_deleted", team_id=team_id, channel=channel_id, by=by)
+        await self._stop(team_id, channel_id, ChannelStatus.DELETED, "The channel was deleted.", by)
+        log.info("channel_deleted", team_id=team_id, channel=channel_id, by=by.id)
 
-    async def test(self, team_id: str, channel_id: str) -> Delivery:
+    async def test(self, team_id: str, channel_id: str, *, by: Actor = SERVER) -> Delivery:
         """Send a test message now, and say what came of it. Raises NotFound, Conflict."""
         now = self._clock.now()
 
@@ -201,6 +215,7 @@ class Channels:
             channel = _existing(connection, team_id, channel_id)
             if not channel_rows.note_test(connection, channel_id, now, before=now - TEST_GAP_MS):
                 raise Conflict(f"It was tested a moment ago. Wait {TEST_GAP_MS // 1000} seconds.")
+            _record(connection, channel, "test", by, now)
             return channel, self._secrets.opening_key(connection, channel.data_key_id)
 
         channel, key = await self._ledger.write(transaction)
@@ -248,7 +263,7 @@ class Channels:
 
         return await self._ledger.read(transaction)
 
-    async def _stop(self, team_id: str, channel_id: str, status: ChannelStatus, reason: str) -> ChannelRow:
+    async def _stop(self, team_id: str, channel_id: str, status: ChannelStatus, reason: str, by: Actor) -> ChannelRow:
         now = self._clock.now()
 
         def transaction(connection: Connection) -> ChannelRow:
@@ -261,6 +276,8 @@ class Channels:
                 stopped = dataclasses.replace(stopped, sealed="", destination="")
             channel_rows.save(connection, stopped)
             alert_rows.bury_channel(connection, channel_id, now, reason)
+            verb = "delete" if status == ChannelStatus.DELETED else "pause"
+            _record(connection, stopped, verb, by, now, before={"status": channel.status}, after={"status": status})
             return stopped
 
         return await self._ledger.write(transaction)
@@ -271,6 +288,33 @@ class Channels:
             known = ", ".join(sorted(self.kinds)) or "none"
             raise Invalid(f"There is no such kind of channel on this server. There are: {known}.", field="kind")
         return kind
+
+
+def _told_of(channel: ChannelRow) -> dict[str, object]:
+    """What the audit log may tell of a channel; of its configuration only that it is another one."""
+    return {"name": channel.name, "status": channel.status, "config": channel.sealed}
+
+
+def _record(
+    connection: Connection,
+    channel: ChannelRow,
+    verb: str,
+    by: Actor,
+    at: Instant,
+    *,
+    before: Mapping[str, object] | None = None,
+    after: Mapping[str, object] | None = None,
+) -> None:
+    audit.record(
+        connection,
+        team_id=channel.team_id,
+        at=at,
+        by=by,
+        action=f"channel.{verb}",
+        subject=audit.Subject("channel", channel.id, channel.name),
+        before=before,
+        after=after,
+    )
 
 
 def check_named(connection: Connection, team_id: str, notify: Notify) -> None:

@@ -15,9 +15,11 @@ from sqlalchemy import Connection
 
 from zerocron.actions.channels import check_named
 from zerocron.actions.idempotency import Once, make, still_there
+from zerocron.actions.job_audit import changes_of, record
 from zerocron.actions.schedules import given_timezone, read, spoken
 from zerocron.clock import Clock
 from zerocron.core import placeholders
+from zerocron.core.access import SERVER, Actor
 from zerocron.core.alerting import JOB_DEFAULT, Notify, checked, read_notify, write_notify
 from zerocron.core.errors import Conflict, Invalid, NotFound, TooMany
 from zerocron.core.ids import new_id
@@ -134,7 +136,7 @@ class JobSpec:
 
 
 class Jobs:
-    """Verbs on the jobs of a team. Another team's job is not there."""
+    """Verbs on the jobs of a team. Another team's job is not there. `by`: who asked for it, for the audit log."""
 
     def __init__(
         self,
@@ -152,7 +154,9 @@ class Jobs:
         self._allow_insecure_tls = allow_insecure_tls
         self._limits = limits
 
-    async def create(self, team_id: str, spec: JobSpec, idempotency_key: str | None = None) -> tuple[Job, bool]:
+    async def create(
+        self, team_id: str, spec: JobSpec, idempotency_key: str | None = None, *, by: Actor = SERVER
+    ) -> tuple[Job, bool]:
         """The new job and True; or the job this idempotency key made before and False. Raises Invalid, Conflict."""
         now = self._clock.now()
         once = Once.of(team_id, "jobs.create", idempotency_key, dataclasses.asdict(spec))
@@ -178,6 +182,8 @@ class Jobs:
             _check_signing(connection, job, now)
             check_named(connection, team_id, spec.notify)
             job_rows.insert(connection, job)
+            _, made = changes_of(JobSpec("", "", ""), spec)
+            record(connection, job, "create", by, now, after=made)
             return job, True
 
         def look_up(connection: Connection) -> tuple[Job, bool] | None:
@@ -220,7 +226,7 @@ class Jobs:
             )
         )
 
-    async def edit(self, team_id: str, job_id: str, change: Callable[[JobSpec], JobSpec]) -> Job:
+    async def edit(self, team_id: str, job_id: str, change: Callable[[JobSpec], JobSpec], *, by: Actor = SERVER) -> Job:
         """Apply a change to the job as it is. A new schedule counts from now; no slot of the old one is created.
 
         Raises NotFound, Invalid.
@@ -247,13 +253,15 @@ class Jobs:
             if before.overlap == Overlap.ALLOW != spec.overlap:
                 _give_place(connection, edited, now)
             _save(connection, edited, seen=job)
+            was, became = changes_of(before, spec, {"status": job.status}, {"status": edited.status})
+            record(connection, edited, "edit", by, now, before=was, after=became)
             return edited
 
         job = await self._write_when_begun(transaction)
         await self._point_at(job)
         return job
 
-    async def pause(self, team_id: str, job_id: str) -> Job:
+    async def pause(self, team_id: str, job_id: str, *, by: Actor = SERVER) -> Job:
         """Stop the schedule and cancel waiting runs. A paused job stays as it is, a disabled one becomes paused.
 
         Raises NotFound, Conflict.
@@ -264,13 +272,13 @@ class Jobs:
                 raise Conflict("The job is completed: its schedule has no slot left, so there is nothing to pause.")
             return None if job.status == JobStatus.PAUSED else JobStatus.PAUSED
 
-        return await self._stop(team_id, job_id, paused, Reason.JOB_PAUSED)
+        return await self._stop(team_id, job_id, paused, Reason.JOB_PAUSED, by)
 
-    async def delete(self, team_id: str, job_id: str) -> None:
+    async def delete(self, team_id: str, job_id: str, *, by: Actor = SERVER) -> None:
         """Remove the job and cancel waiting runs; its history stays until it is old. Raises NotFound."""
-        await self._stop(team_id, job_id, lambda _job, _is_under_way: JobStatus.DELETED, Reason.JOB_DELETED)
+        await self._stop(team_id, job_id, lambda _job, _is_under_way: JobStatus.DELETED, Reason.JOB_DELETED, by)
 
-    async def resume(self, team_id: str, job_id: str) -> Job:
+    async def resume(self, team_id: str, job_id: str, *, by: Actor = SERVER) -> Job:
         """Go on with the next slot from now; paused time is never replayed. A disabled job starts to count anew.
 
         Raises NotFound, Conflict.
@@ -292,6 +300,8 @@ class Jobs:
                 job, version=job.version + 1, status=JobStatus.ACTIVE, updated_at=now, state=state
             )
             _save(connection, resumed, seen=job)
+            was, became = {"status": job.status}, {"status": resumed.status}
+            record(connection, resumed, "resume", by, now, before=was, after=became)
             return resumed
 
         job = await self._ledger.write(transaction)
@@ -299,7 +309,13 @@ class Jobs:
         return job
 
     async def trigger(
-        self, team_id: str, job_id: str, *, triggered_by: str, idempotency_key: str | None = None
+        self,
+        team_id: str,
+        job_id: str,
+        *,
+        triggered_by: str,
+        idempotency_key: str | None = None,
+        by: Actor = SERVER,
     ) -> tuple[Run, bool]:
         """Ask for a run now, outside of the schedule, which does not move; the run and whether it is new.
 
@@ -333,6 +349,7 @@ class Jobs:
                 created_at=now,
             )
             run_rows.insert(connection, [run])
+            record(connection, job, "trigger", by, now, after={"run_id": run.id})
             return run, True
 
         def look_up(connection: Connection) -> tuple[Run, bool] | None:
@@ -440,7 +457,12 @@ class Jobs:
             )
 
     async def _stop(
-        self, team_id: str, job_id: str, status_after: Callable[[Job, bool], JobStatus | None], reason: Reason
+        self,
+        team_id: str,
+        job_id: str,
+        status_after: Callable[[Job, bool], JobStatus | None],
+        reason: Reason,
+        by: Actor,
     ) -> Job:
         def transaction(connection: Connection) -> tuple[Job, list[Run]]:
             job = _existing(connection, team_id, job_id)
@@ -458,6 +480,8 @@ class Jobs:
             _leave_behind(connection, job, stopped, reason, now)
             _save(connection, stopped, seen=job)
             _cancel(connection, waiting, reason, now)
+            verb = "delete" if status == JobStatus.DELETED else "pause"
+            record(connection, stopped, verb, by, now, before={"status": job.status}, after={"status": status})
             return stopped, waiting
 
         job, cancelled = await self._write_when_begun(transaction)

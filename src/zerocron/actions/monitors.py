@@ -7,7 +7,7 @@ passing of time come one after the other; the timetable is told afterwards and m
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import structlog
@@ -18,9 +18,12 @@ from zerocron.actions.idempotency import Once, make, still_there
 from zerocron.actions.ping_tokens import TokenDirectory
 from zerocron.actions.schedules import given_timezone, read, spoken
 from zerocron.clock import Clock
+from zerocron.core.access import SERVER, Actor
 from zerocron.core.alerting import MONITOR_DEFAULT, Notify, checked, read_notify, write_notify
+from zerocron.core.auditing import changes
 from zerocron.core.errors import Conflict, Invalid, NotFound
 from zerocron.core.ids import new_id
+from zerocron.core.instants import to_rfc3339
 from zerocron.core.model import Instant, is_uuid
 from zerocron.core.monitor import (
     GRACE_SECONDS,
@@ -47,7 +50,7 @@ from zerocron.core.phrases import Code as Language
 from zerocron.core.recent import Recent
 from zerocron.core.schedule import DayMatch, DstPolicy, Schedule
 from zerocron.core.understanding import DEFAULT_TIMEZONE, Understood
-from zerocron.storage.ledger import glances
+from zerocron.storage.ledger import audit, glances
 from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.ledger.monitors import FlipRow, PingRow, Watched
@@ -116,7 +119,7 @@ class Seen:
 
 
 class Monitors:
-    """Verbs on the monitors of a team. Another team's monitor is not there."""
+    """Verbs on the monitors of a team. Another team's monitor is not there. `by`: who asked, for the audit log."""
 
     def __init__(self, *, ledger: Ledger, timetable: Timetable, clock: Clock, tokens: TokenDirectory) -> None:
         self._ledger = ledger
@@ -124,7 +127,9 @@ class Monitors:
         self._clock = clock
         self._tokens = tokens
 
-    async def create(self, team_id: str, spec: MonitorSpec, idempotency_key: str | None = None) -> tuple[Seen, bool]:
+    async def create(
+        self, team_id: str, spec: MonitorSpec, idempotency_key: str | None = None, *, by: Actor = SERVER
+    ) -> tuple[Seen, bool]:
         """The new monitor and True; or the one this idempotency key made before and False.
 
         Raises Invalid, Conflict.
@@ -146,6 +151,8 @@ class Monitors:
                 return still_there(monitor_rows.get(connection, team_id, earlier), "monitor"), False
             check_named(connection, team_id, spec.notify)
             monitor_rows.insert(connection, monitor)
+            _, made = changes(dataclasses.asdict(MonitorSpec("", "")), dataclasses.asdict(spec))
+            _record(connection, monitor, "create", by, now, after=made)
             return monitor, True
 
         def look_up(connection: Connection) -> tuple[Monitor, bool] | None:
@@ -219,7 +226,9 @@ class Monitors:
         found, following = await self._ledger.read(transaction)
         return [Seen(monitor, verdict, self._token(monitor)) for monitor, verdict in found], following
 
-    async def edit(self, team_id: str, monitor_id: str, change: Callable[[MonitorSpec], MonitorSpec]) -> Seen:
+    async def edit(
+        self, team_id: str, monitor_id: str, change: Callable[[MonitorSpec], MonitorSpec], *, by: Actor = SERVER
+    ) -> Seen:
         """Apply a change to the monitor as it is, and judge it anew. Raises NotFound, Invalid."""
         now = self._clock.now()
 
@@ -234,28 +243,35 @@ class Monitors:
             outages = monitor_rows.known_outages(connection, _begun(monitor.watch, now), now)
             return edited, advance(edited.expectation, edited.watch, now, outages, because=FlipReason.EDITED)
 
-        return await self._change(team_id, monitor_id, changed, now)
+        return await self._change(team_id, monitor_id, changed, "edit", by, now)
 
-    async def pause(self, team_id: str, monitor_id: str, until: Instant | None = None) -> Seen:
+    async def pause(self, team_id: str, monitor_id: str, until: Instant | None = None, *, by: Actor = SERVER) -> Seen:
         """Judge it no more, until an instant if one is given. Raises NotFound, Invalid."""
         now = self._clock.now()
         if until is not None and not now < until <= now + PAUSE_MS_MAX:
             raise Invalid("Give an instant that is still to come, within a year.", field="until")
         return await self._change(
-            team_id, monitor_id, lambda _connection, monitor: (monitor, pause(monitor.watch, now, until)), now
+            team_id,
+            monitor_id,
+            lambda _connection, monitor: (monitor, pause(monitor.watch, now, until)),
+            "pause",
+            by,
+            now,
         )
 
-    async def resume(self, team_id: str, monitor_id: str) -> Seen:
+    async def resume(self, team_id: str, monitor_id: str, *, by: Actor = SERVER) -> Seen:
         """Judge it again, from now on. Raises NotFound."""
         now = self._clock.now()
         return await self._change(
             team_id,
             monitor_id,
             lambda _connection, monitor: (monitor, resume(monitor.expectation, monitor.watch, now)),
+            "resume",
+            by,
             now,
         )
 
-    async def rotate_token(self, team_id: str, monitor_id: str) -> Seen:
+    async def rotate_token(self, team_id: str, monitor_id: str, *, by: Actor = SERVER) -> Seen:
         """A new token; the one before opens nothing any more (on other nodes within seconds). Raises NotFound."""
         now = self._clock.now()
         token = self._tokens.keeper.new()
@@ -270,17 +286,21 @@ class Monitors:
             )
             return rotated, []
 
-        seen = await self._change(team_id, monitor_id, changed, now, always=True)
+        seen = await self._change(team_id, monitor_id, changed, "rotate-token", by, now, always=True)
         self._tokens.learn([(seen.monitor.id, seen.monitor.token_hash, True)])
         return seen
 
-    async def delete(self, team_id: str, monitor_id: str) -> None:
+    async def delete(self, team_id: str, monitor_id: str, *, by: Actor = SERVER) -> None:
         """Remove the monitor and its token. Raises NotFound."""
         now = self._clock.now()
-        if not is_uuid(monitor_id) or not await self._ledger.write(
-            lambda connection: monitor_rows.delete(connection, team_id, monitor_id, now)
-        ):
-            raise NotFound("There is no such monitor.")
+
+        def transaction(connection: Connection) -> None:
+            monitor = _existing(connection, team_id, monitor_id)
+            if not monitor_rows.delete(connection, team_id, monitor_id, now):
+                raise NotFound("There is no such monitor.")
+            _record(connection, monitor, "delete", by, now, before={"status": monitor.watch.status})
+
+        await self._ledger.write(transaction)
         self._tokens.learn([(monitor_id, "", False)])
         await self._timetable.drop([monitor_member(team_id, monitor_id)])
 
@@ -324,6 +344,8 @@ class Monitors:
         team_id: str,
         monitor_id: str,
         change: Callable[[Connection, Monitor], tuple[Monitor, list[Flip]]],
+        verb: str,
+        by: Actor,
         now: Instant,
         *,
         always: bool = False,
@@ -343,6 +365,8 @@ class Monitors:
                 raise Conflict("Somebody else changed the monitor at the same moment. Look at it again.")
             if rows:
                 monitor_rows.insert_flips(connection, rows)
+            before, after = changes(_told_of(was), _told_of(saved))
+            _record(connection, saved, verb, by, now, before=before, after=after)
             alerts = tell_flips(connection, rows, now)
             look_again(connection, monitor_id, now)
             return saved, alerts
@@ -395,6 +419,37 @@ class Monitors:
             if _told.is_new("token", monitor.id):
                 log.error("ping_token_not_opened", monitor=monitor.id, hint="Give it a new one: 0cron monitors rotate.")
             return ""
+
+
+def _told_of(monitor: Monitor) -> dict[str, object]:
+    """What the audit log may tell of a monitor."""
+    until = monitor.watch.resume_at
+    return dataclasses.asdict(MonitorSpec.of(monitor)) | {
+        "status": monitor.watch.status,
+        "paused_until": None if until is None else to_rfc3339(until),
+    }
+
+
+def _record(
+    connection: Connection,
+    monitor: Monitor,
+    verb: str,
+    by: Actor,
+    at: Instant,
+    *,
+    before: Mapping[str, object] | None = None,
+    after: Mapping[str, object] | None = None,
+) -> None:
+    audit.record(
+        connection,
+        team_id=monitor.team_id,
+        at=at,
+        by=by,
+        action=f"monitor.{verb}",
+        subject=audit.Subject("monitor", monitor.id, monitor.name),
+        before=before,
+        after=after,
+    )
 
 
 def _existing(connection: Connection, team_id: str, monitor_id: str, *, lock: bool = True) -> Monitor:

@@ -14,10 +14,12 @@ import structlog
 from sqlalchemy import Connection
 
 from zerocron.clock import Clock
+from zerocron.core.access import SERVER
 from zerocron.core.errors import Conflict
 from zerocron.core.lifecycle import Event, advance
 from zerocron.core.model import EngineJob, Instant, JobStatus, Reason, Run, skipped_run
 from zerocron.core.planning import left_behind
+from zerocron.storage.ledger import audit
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger import sessions as session_rows
@@ -38,7 +40,9 @@ async def from_now(ledger: Ledger, clock: Clock, *, exclusive: bool) -> None:
     await ledger.write(partial(_end_sessions, now=now, exclusive=exclusive))
     cancelled = await _repeat(ledger, clock, partial(_cancel_open_runs, now=now))
     skipped = await _repeat(ledger, clock, partial(_pass_due_slots, now=now))
-    log.warning("resumed_from_now", jobs_with_slots_left_out=skipped, runs_cancelled=cancelled)
+    told = {"jobs_with_slots_left_out": skipped, "runs_cancelled": cancelled}
+    await ledger.write(partial(_record, now=now, told=told))
+    log.warning("resumed_from_now", **told)
 
 
 async def _repeat(ledger: Ledger, clock: Clock, step: Transaction[tuple[int, bool]]) -> int:
@@ -51,6 +55,12 @@ async def _repeat(ledger: Ledger, clock: Clock, step: Transaction[tuple[int, boo
             return total
         if not done:
             await clock.sleep(BUSY_SECONDS)
+
+
+def _record(connection: Connection, now: Instant, told: dict[str, int]) -> None:
+    """Of no team: it is the whole server's."""
+    subject = audit.Subject("server", "", "0cron")
+    audit.record(connection, team_id=None, at=now, by=SERVER, action="server.resume", subject=subject, after=told)
 
 
 def _end_sessions(connection: Connection, now: Instant, *, exclusive: bool) -> None:

@@ -7,7 +7,7 @@ Must never log one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import orjson
@@ -16,13 +16,15 @@ from sqlalchemy import Connection
 
 from zerocron.actions import ping_tokens
 from zerocron.clock import Clock
+from zerocron.core.access import SERVER, Actor
+from zerocron.core.auditing import HIDDEN
 from zerocron.core.errors import Conflict, NotFound
 from zerocron.core.ids import new_id
 from zerocron.core.model import Instant
 from zerocron.core.sealing import USES_ALARM, USES_MAX, CannotOpen, DataKey, Keyring
 from zerocron.core.secret import SECRETS_MAX, check_allowed_hosts, check_name, check_value
+from zerocron.storage.ledger import audit, facts
 from zerocron.storage.ledger import channels as channel_rows
-from zerocron.storage.ledger import facts
 from zerocron.storage.ledger import people as people_rows
 from zerocron.storage.ledger import secrets as secret_rows
 from zerocron.storage.ledger import signing as signing_rows
@@ -80,8 +82,43 @@ def _mark(keyring: Keyring) -> str:
     return orjson.dumps({"id": keyring.newest.id, "check": keyring.newest.check_value()}).decode()
 
 
+def _changes(before: SecretRow | None, after: SecretRow) -> tuple[dict[str, object], dict[str, object]]:
+    """What the audit log tells of a value that was put. Nobody looks whether it is the same as before."""
+    was: dict[str, object] = {} if before is None else {"value": HIDDEN}
+    became: dict[str, object] = {"value": HIDDEN}
+    hosts = () if before is None else before.allowed_hosts
+    if hosts != after.allowed_hosts:
+        was |= {"allowed_hosts": list(hosts)} if before is not None else {}
+        became["allowed_hosts"] = list(after.allowed_hosts)
+    return was, became
+
+
+def _record(
+    connection: Connection,
+    team_id: str | None,
+    verb: str,
+    name: str,
+    by: Actor,
+    at: Instant,
+    *,
+    before: Mapping[str, object] | None = None,
+    after: Mapping[str, object] | None = None,
+) -> None:
+    """A secret has no other id than its name, as far as anybody is told."""
+    audit.record(
+        connection,
+        team_id=team_id,
+        at=at,
+        by=by,
+        action=f"secret.{verb}",
+        subject=audit.Subject("secret", name, name or "all secrets"),
+        before=before,
+        after=after,
+    )
+
+
 class Secrets:
-    """Verbs on the secrets of a team. Another team's secret is not there."""
+    """Verbs on the secrets of a team. Another team's secret is not there. `by`: who asked, for the audit log."""
 
     def __init__(
         self,
@@ -96,8 +133,10 @@ class Secrets:
         self._keyring = keyring
         self._stop_point = stop_point
 
-    async def put(self, team_id: str, name: str, value: str, allowed_hosts: Sequence[str] | None, by: str) -> SecretRow:
-        """The secret as it is now; the next execution uses it. `allowed_hosts` None: as they were. `by`: who did it.
+    async def put(
+        self, team_id: str, name: str, value: str, allowed_hosts: Sequence[str] | None, *, by: Actor = SERVER
+    ) -> SecretRow:
+        """The secret as it is now; the next execution uses it. `allowed_hosts` None: as they were.
 
         Raises Invalid, and Conflict when the server has no master key, or the team too many secrets.
         """
@@ -128,10 +167,12 @@ class Secrets:
                 secret_rows.insert(connection, secret)
             else:
                 secret_rows.replace(connection, secret)
+            was, became = _changes(before, secret)
+            _record(connection, team_id, "put", name, by, now, before=was, after=became)
             return secret, uses
 
         secret, uses = await self._ledger.write(transaction)
-        log.info("secret_put", team_id=team_id, name=name, by=by, allowed_hosts=list(secret.allowed_hosts))
+        log.info("secret_put", team_id=team_id, name=name, by=by.id, allowed_hosts=list(secret.allowed_hosts))
         if uses >= USES_ALARM:
             log.error("data_key_worn", team_id=team_id, uses=uses, hint="Run `0cron secrets rotate`.")
         return secret
@@ -142,31 +183,40 @@ class Secrets:
             lambda connection: secret_rows.page(connection, team_id, after=after, limit=limit)
         )
 
-    async def delete(self, team_id: str, name: str, by: str) -> None:
+    async def delete(self, team_id: str, name: str, *, by: Actor = SERVER) -> None:
         """Runs that name it fail from now on, before anything is sent. Raises NotFound."""
-        if not await self._ledger.write(lambda connection: secret_rows.delete(connection, team_id, name)):
-            raise NotFound("There is no such secret.")
-        log.info("secret_deleted", team_id=team_id, name=name, by=by)
+        now = self._clock.now()
 
-    async def rotate(self, by: str) -> int:
+        def transaction(connection: Connection) -> None:
+            if not secret_rows.delete(connection, team_id, name):
+                raise NotFound("There is no such secret.")
+            _record(connection, team_id, "delete", name, by, now)
+
+        await self._ledger.write(transaction)
+        log.info("secret_deleted", team_id=team_id, name=name, by=by.id)
+
+    async def rotate(self, team_id: str | None = None, *, by: Actor = SERVER) -> int:
         """Seal the secrets of all teams with new data keys under the newest master key; how many there were.
+
+        `team_id`: in whose audit log it is told.
 
         Afterwards nothing needs an older master key. It may be killed and repeated at any point. Raises Conflict.
         """
         self.need_keys()
-        sealed, team_id = 0, await self._team_after("")
-        while team_id is not None:
-            sealed += await self._ledger.write(partial(self._rotate_team, team_id))
+        sealed, next_id = 0, await self._team_after("")
+        while next_id is not None:
+            sealed += await self._ledger.write(partial(self._rotate_team, next_id))
             self._stop_point("between-teams")
-            team_id = await self._team_after(team_id)
+            next_id = await self._team_after(next_id)
         mark = _mark(self._keyring)
 
         def finish(connection: Connection) -> None:
             ping_tokens.rewrap(connection, self._keyring)
             facts.put(connection, CHECK_FACT, mark)
+            _record(connection, team_id, "rotate", "", by, self._clock.now(), after={"secrets": sealed})
 
         await self._ledger.write(finish)
-        log.info("secrets_rotated", secrets=sealed, master_key_id=self._keyring.newest.id, by=by)
+        log.info("secrets_rotated", secrets=sealed, master_key_id=self._keyring.newest.id, by=by.id)
         return sealed
 
     async def _team_after(self, team_id: str) -> str | None:

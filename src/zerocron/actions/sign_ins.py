@@ -168,10 +168,17 @@ class SignIns:
 
     def forget(self, person_id: str) -> None:
         """What was changed about a person counts here from the next request on."""
+        self._forget(lambda sign_in: sign_in.person_id == person_id)
+
+    def forget_team(self, team_id: str) -> None:
+        """The same of a team."""
+        self._forget(lambda sign_in: sign_in.team_id == team_id)
+
+    def _forget(self, is_changed: Callable[[SignIn], bool]) -> None:
         gone = [
             token_hash
             for token_hash, (known, _) in self._remembered.items()
-            if known is not None and known.sign_in.person_id == person_id
+            if known is not None and is_changed(known.sign_in)
         ]
         for token_hash in gone:
             del self._remembered[token_hash]

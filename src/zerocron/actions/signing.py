@@ -16,10 +16,12 @@ from sqlalchemy.exc import IntegrityError
 from zerocron.actions.idempotency import Once, make
 from zerocron.actions.secrets import Secrets
 from zerocron.clock import Clock
+from zerocron.core.access import SERVER, Actor
 from zerocron.core.errors import Conflict, NotFound
 from zerocron.core.ids import new_id
 from zerocron.core.model import Instant
 from zerocron.core.signing import KEY_BYTES, OVERLAP_MS, key_text
+from zerocron.storage.ledger import audit
 from zerocron.storage.ledger import signing as signing_rows
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.ledger.signing import SigningKeyRow
@@ -58,8 +60,10 @@ class Signing:
             raise NotFound(NO_KEY)
         return _told(next(row for row in rows if row.expires_at is None), rows)
 
-    async def rotate(self, team_id: str, by: str, idempotency_key: str | None = None) -> tuple[SigningKey, str]:
-        """A new key, and its text, which nobody can see again. `by`: who asked for it.
+    async def rotate(
+        self, team_id: str, idempotency_key: str | None = None, *, by: Actor = SERVER
+    ) -> tuple[SigningKey, str]:
+        """A new key, and its text, which nobody can see again. `by`: who asked for it, for the audit log.
 
         Raises Conflict when the server has no master key, somebody else rotated at the same moment, or this idempotency
         key made one before: that cannot be shown a second time.
@@ -86,6 +90,14 @@ class Signing:
             signing_rows.expire(connection, team_id, now + OVERLAP_MS)
             sealed = signing_rows.seal(data_key, key_id, text)
             signing_rows.insert(connection, SigningKeyRow(team_id, key_id, data_key.id, sealed, now))
+            audit.record(
+                connection,
+                team_id=team_id,
+                at=now,
+                by=by,
+                action="signing_key.rotate",
+                subject=audit.Subject("signing_key", key_id, "signing key"),
+            )
             return signing_rows.valid(connection, team_id, now)
 
         def look_up(connection: Connection) -> list[SigningKeyRow] | None:
@@ -96,7 +108,7 @@ class Signing:
             rows = await make(self._ledger, transaction, look_up)
         except IntegrityError:
             raise Conflict("Somebody else rotated the signing key at the same moment. Look at it first.") from None
-        log.info("signing_key_rotated", team_id=team_id, key_id=key_id, by=by)
+        log.info("signing_key_rotated", team_id=team_id, key_id=key_id, by=by.id)
         return _told(next(row for row in rows if row.id == key_id), rows), text
 
 

@@ -1,6 +1,8 @@
-"""What each route needs of whoever asks.
+"""What each route needs of whoever asks, and the one place where that is compared with what they may do.
 
-Owns the mark that every route under `/v1/` carries. Must never let a route without one answer.
+Owns the mark that every route under `/v1/` carries. It is looked at before anything else of a request, so that who may
+not do a thing learns nothing by trying: not what is wrong with their input, and not which ids there are. Must never let
+a route without a mark answer.
 """
 
 from __future__ import annotations
@@ -9,10 +11,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from zerocron.core.access import Permission
+import structlog
+from fastapi import Request
+
+from zerocron.api.services import BEARER
+from zerocron.core.access import KEY_SCOPES, PERMISSIONS, Bearer, Permission, Role
+from zerocron.core.errors import Forbidden, Unauthorized
+
+log = structlog.get_logger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__zerocron_needs__"
+
+REAUTHENTICATE = "reauthenticate"
+"""The `code` of a refusal that a fresh proof of who one is would turn into an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +59,45 @@ def need_of(endpoint: Callable[..., Any]) -> Need | None:
     """What the endpoint was marked with."""
     found: Need | None = getattr(endpoint, _MARK, None)
     return found
+
+
+async def only_who_may(request: Request) -> None:
+    """The dependency of the whole application, before all others. Raises Forbidden, Unauthorized."""
+    if not request.scope["path"].startswith("/v1/"):
+        return
+    need = need_of(request.scope["endpoint"])
+    if need is None:
+        log.error("route_without_a_mark", path=request.scope["route"].path, hint="Mark it: zerocron.api.access.needs.")
+        raise Forbidden("Nobody may do this: the server does not say who could. Please report it.")
+    if need.is_public:
+        return
+    bearer: Bearer | None = request.scope.get(BEARER)
+    if bearer is None:
+        raise Unauthorized
+    check(need, bearer)
+
+
+def check(need: Need, bearer: Bearer) -> None:
+    """Raises Forbidden, and says what is missing and who can give it."""
+    if need.permission is not None and need.permission not in bearer.permissions:
+        raise Forbidden(_missing(need.permission, bearer))
+    if need.is_elevated and not bearer.is_elevated:
+        raise Forbidden(
+            "Prove first that it is you: give your password, or a code of your second factor, to "
+            "POST /v1/session/elevate.",
+            code=REAUTHENTICATE,
+        )
+
+
+def _missing(permission: Permission, bearer: Bearer) -> str:
+    if bearer.person_id is not None:
+        roles = [role for role in reversed(Role) if permission in PERMISSIONS[role]]
+        may = f"an {roles[0]}" if roles[0] != Role.VIEWER else "a viewer"
+        givers = "An owner" if roles[0] == Role.OWNER else "An owner or admin"
+        return f"This needs the permission {permission}, which {may} has. {givers} of the team can give you that role."
+    if permission in KEY_SCOPES:
+        return (
+            f"This API key lacks the scope {permission}. An owner or admin of the team can make one that has it, "
+            f"such as by `0cron keys create NAME --scope {permission}`."
+        )
+    return f"This needs the permission {permission}, which no API key has. An owner of the team can do it, signed in."

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, cast
 from fastapi import APIRouter, Query
 from pydantic import Field
 
+from zerocron.api.access import needs
 from zerocron.api.fields import (
     Cursor,
     Identifier,
@@ -20,6 +21,7 @@ from zerocron.api.fields import (
     read_cursor,
 )
 from zerocron.api.services import Use, Who
+from zerocron.core.access import Permission
 from zerocron.core.notice import EventKind
 from zerocron.storage.ledger.alerts import AlertRow
 
@@ -63,6 +65,7 @@ class AlertPage(Output):
 
 
 @router.get("", response_model=AlertPage)
+@needs(Permission.READ)
 async def list_alerts(
     who: Who,
     services: Use,

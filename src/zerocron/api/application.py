@@ -9,6 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from zerocron.api import (
     alerts,
+    audit,
     bulk,
     channels,
     events,
@@ -30,7 +31,9 @@ from zerocron.api import (
     signing,
     single_sign_on,
     system,
+    teams,
 )
+from zerocron.api.access import only_who_may
 from zerocron.api.forwarded import Forwarded
 from zerocron.api.gate import SECURITY_HEADERS, Gate
 from zerocron.api.openapi import document
@@ -38,6 +41,30 @@ from zerocron.api.pings import PATH as PING_PATH
 from zerocron.api.pings import PingPath
 from zerocron.api.services import Services
 from zerocron.api.strictness import only_what_is_known
+
+_MODULES = (
+    overview,
+    events,
+    explain,
+    requests,
+    system,
+    bulk,
+    jobs,
+    runs,
+    monitors,
+    channels,
+    alerts,
+    schedules,
+    secrets,
+    signing,
+    keys,
+    teams,
+    audit,
+    sign_in,
+    me,
+    setup,
+)
+"""In the order of the reference."""
 
 
 class Application(FastAPI):
@@ -73,6 +100,7 @@ def create_application(
         openapi_url="/openapi.json",
         redirect_slashes=False,  # a redirect would be built from whatever the Host header says
         generate_unique_id_function=lambda route: route.name,
+        dependencies=[Depends(only_who_may)],
     )
     app.state.services = services
     app.forwarded = forwarded
@@ -82,26 +110,7 @@ def create_application(
         app.ping_path = PingPath(services.pings, SECURITY_HEADERS.items())
     app.include_router(operation.router)
     if not only_operation:
-        for module in (
-            overview,
-            events,
-            explain,
-            requests,
-            system,
-            bulk,
-            jobs,
-            runs,
-            monitors,
-            channels,
-            alerts,
-            schedules,
-            secrets,
-            signing,
-            keys,
-            sign_in,
-            me,
-            setup,
-        ):
+        for module in _MODULES:
             app.include_router(module.router, dependencies=[Depends(only_what_is_known)])
         app.include_router(reference.router)
         app.include_router(single_sign_on.router)

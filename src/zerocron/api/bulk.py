@@ -59,5 +59,7 @@ async def change_jobs(given: BulkIn, who: Who, services: Use) -> BulkOut:
     """
     if (given.action in ("add_tags", "remove_tags")) != bool(given.tags):
         raise Invalid("Give `tags` with add_tags and remove_tags, and with these only.", field="tags")
-    done, refused = await Bulk(services.jobs).apply(who.team_id, given.ids, given.action, given.tags, TAGS_MAX)
+    done, refused = await Bulk(services.jobs).apply(
+        who.team_id, given.ids, given.action, given.tags, TAGS_MAX, by=who.actor
+    )
     return BulkOut(done=done, refused=[BulkRefusalOut(id=job_id, detail=detail) for job_id, detail in refused])

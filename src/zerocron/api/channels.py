@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Response
 from pydantic import AfterValidator, ConfigDict, Field
 
 from zerocron.actions.channels import ChannelSpec
+from zerocron.api.access import needs
 from zerocron.api.fields import (
     NAME_CHARACTERS_MAX,
     Cursor,
@@ -28,6 +29,7 @@ from zerocron.api.fields import (
 from zerocron.api.services import KEY_REUSED, OnceKey, Use, Who, note_replay
 from zerocron.api.wording import worded
 from zerocron.channels.contract import Accepted
+from zerocron.core.access import Permission
 from zerocron.storage.ledger.channels import ChannelRow
 
 router = APIRouter(tags=["channels"])
@@ -137,6 +139,7 @@ class KindsOut(Output):
 
 
 @router.get("/v1/channel-kinds", response_model=KindsOut)
+@needs(Permission.READ)
 async def list_channel_kinds(who: Who, services: Use) -> KindsOut:
     """The kinds of channels there are on this server, and what each has to be told."""
     kinds = []
@@ -155,6 +158,7 @@ async def list_channel_kinds(who: Who, services: Use) -> KindsOut:
     response_model=ChannelOut,
     responses={409: {"description": f"{_NO_KEY}, the team has as many channels as it may have, or: {KEY_REUSED}"}},
 )
+@needs(Permission.WRITE)
 async def create_channel(
     given: ChannelIn, who: Who, services: Use, response: Response, key: OnceKey = None
 ) -> ChannelOut:
@@ -163,13 +167,14 @@ async def create_channel(
     Send a test message through it before you rely on it.
     """
     spec = ChannelSpec(given.name, given.kind, given.config)
-    made, is_new = await services.channels.create(who.team_id, spec, who.actor.id, key)
+    made, is_new = await services.channels.create(who.team_id, spec, key, by=who.actor)
     response.headers["Location"] = f"/v1/channels/{made.id}"
     note_replay(response, is_new=is_new)
     return _out(made)
 
 
 @router.get("/v1/channels", response_model=ChannelPage)
+@needs(Permission.READ)
 async def list_channels(who: Who, services: Use, limit: Limit = 50, cursor: Cursor = None) -> ChannelPage:
     """Channels, newest first."""
     found = await services.channels.page(who.team_id, before=read_cursor(cursor, int, str), limit=limit + 1)
@@ -178,16 +183,18 @@ async def list_channels(who: Who, services: Use, limit: Limit = 50, cursor: Curs
 
 
 @router.get("/v1/channels/{channel_id}", response_model=ChannelOut)
+@needs(Permission.READ)
 async def show_channel(channel_id: ChannelId, who: Who, services: Use) -> ChannelOut:
     """One channel."""
     return _out(await services.channels.get(who.team_id, channel_id))
 
 
 @router.patch("/v1/channels/{channel_id}", response_model=ChannelOut, responses={409: {"description": f"{_NO_KEY}."}})
+@needs(Permission.WRITE)
 async def edit_channel(channel_id: ChannelId, change: ChannelChange, who: Who, services: Use) -> ChannelOut:
     """Rename a channel, or give it another configuration as a whole. Its kind stays."""
     return _out(
-        await services.channels.edit(who.team_id, channel_id, name=change.name, config=change.config, by=who.actor.id)
+        await services.channels.edit(who.team_id, channel_id, name=change.name, config=change.config, by=who.actor)
     )
 
 
@@ -196,27 +203,30 @@ async def edit_channel(channel_id: ChannelId, change: ChannelChange, who: Who, s
     status_code=204,
     responses={409: {"description": "A job or monitor names this channel, and would fall silent."}},
 )
+@needs(Permission.WRITE)
 async def delete_channel(channel_id: ChannelId, who: Who, services: Use) -> None:
     """Delete a channel with its configuration. Alerts that wait for it are not sent any more."""
-    await services.channels.delete(who.team_id, channel_id, by=who.actor.id)
+    await services.channels.delete(who.team_id, channel_id, by=who.actor)
 
 
 @router.post("/v1/channels/{channel_id}/pause", response_model=ChannelOut)
+@needs(Permission.WRITE)
 async def pause_channel(channel_id: ChannelId, who: Who, services: Use) -> ChannelOut:
     """Tell nothing through a channel until it is resumed; what waits for it is not sent either.
 
     Pausing twice is no error.
     """
-    return _out(await services.channels.pause(who.team_id, channel_id))
+    return _out(await services.channels.pause(who.team_id, channel_id, by=who.actor))
 
 
 @router.post("/v1/channels/{channel_id}/resume", response_model=ChannelOut)
+@needs(Permission.WRITE)
 async def resume_channel(channel_id: ChannelId, who: Who, services: Use) -> ChannelOut:
     """Tell what happens from now on through a channel that was paused or disabled.
 
     Resuming twice is no error.
     """
-    return _out(await services.channels.resume(who.team_id, channel_id))
+    return _out(await services.channels.resume(who.team_id, channel_id, by=who.actor))
 
 
 @router.post(
@@ -224,12 +234,13 @@ async def resume_channel(channel_id: ChannelId, who: Who, services: Use) -> Chan
     response_model=TestOut,
     responses={409: {"description": "It was tested a moment ago, or this node cannot open its configuration."}},
 )
+@needs(Permission.WRITE)
 async def send_test_message(channel_id: ChannelId, who: Who, services: Use) -> TestOut:
     """Send a test message at once, and say what came of it: one attempt, of at most 20 seconds.
 
     That the service did not take the message is no error of this request.
     """
-    delivery = await services.channels.test(who.team_id, channel_id)
+    delivery = await services.channels.test(who.team_id, channel_id, by=who.actor)
     if isinstance(delivery, Accepted):
         return TestOut(accepted=True, detail=delivery.detail or None, reason=None)
     return TestOut(accepted=False, detail=None, reason=delivery.reason)

@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from zerocron.api.wording import worded
 from zerocron.core.errors import Invalid
-from zerocron.core.instants import to_rfc3339
+from zerocron.core.instants import from_rfc3339, to_rfc3339
 from zerocron.core.model import Instant
 
 T = TypeVar("T")
@@ -107,6 +107,14 @@ def instant(value: Instant) -> str:
 
 def maybe_instant(value: Instant | None) -> str | None:
     return None if value is None else to_rfc3339(value)
+
+
+def read_instant(text: str, field: str) -> Instant:
+    """An instant that a client wrote. Raises Invalid, which names the field."""
+    try:
+        return from_rfc3339(text)
+    except (ValueError, OverflowError):
+        raise Invalid("Give an instant with its offset, such as 2027-01-02T09:00:00Z.", field=field) from None
 
 
 def write_cursor(*key: Any) -> str:

@@ -10,6 +10,7 @@ import orjson
 from fastapi import APIRouter, Query, Response
 
 from zerocron.actions.jobs import JobSpec
+from zerocron.api.access import needs
 from zerocron.api.fields import (
     SORT_TEXT,
     Cursor,
@@ -40,6 +41,7 @@ from zerocron.api.job_models import (
 from zerocron.api.notify_models import JobNotifyOut, changed_notify, notify_out
 from zerocron.api.runs import RunOut, run_out
 from zerocron.api.services import KEY_REUSED, OnceKey, Use, Who, note_replay
+from zerocron.core.access import Permission
 from zerocron.core.alerting import JOB_DEFAULT
 from zerocron.core.model import (
     Catchup,
@@ -69,15 +71,17 @@ _CHANGED_MEANWHILE = "Somebody else changed the job at the same moment."
     response_model=JobOut,
     responses={409: {"description": f"The team has as many jobs as it may, or: {KEY_REUSED}"}},
 )
+@needs(Permission.WRITE)
 async def create_job(given: JobIn, who: Who, services: Use, response: Response, key: OnceKey = None) -> JobOut:
     """Create a job. It starts to run at its next slot."""
-    job, is_new = await services.jobs.create(who.team_id, _spec(given), key)
+    job, is_new = await services.jobs.create(who.team_id, _spec(given), key, by=who.actor)
     response.headers["Location"] = f"/v1/jobs/{job.id}"
     note_replay(response, is_new=is_new)
     return job_out(job)
 
 
 @router.get("", response_model=JobPage)
+@needs(Permission.READ)
 async def list_jobs(
     who: Who,
     services: Use,
@@ -113,28 +117,31 @@ async def list_jobs(
 
 
 @router.get("/{job_id}", response_model=JobOut)
+@needs(Permission.READ)
 async def show_job(job_id: JobId, who: Who, services: Use) -> JobOut:
     """One job: what was written, and where it stands."""
     return job_out(await services.jobs.get(who.team_id, job_id))
 
 
 @router.patch("/{job_id}", response_model=JobOut, responses={409: {"description": _CHANGED_MEANWHILE}})
+@needs(Permission.WRITE)
 async def edit_job(job_id: JobId, change: JobChange, who: Who, services: Use) -> JobOut:
     """Change a job. Fields left out stay as they are.
 
     A new schedule counts from now, and no slot of the old one is created any more; a request under way goes on as it
     was.
     """
-    return job_out(await services.jobs.edit(who.team_id, job_id, lambda spec: _changed(spec, change)))
+    return job_out(await services.jobs.edit(who.team_id, job_id, lambda spec: _changed(spec, change), by=who.actor))
 
 
 @router.delete("/{job_id}", status_code=204, responses={409: {"description": _CHANGED_MEANWHILE}})
+@needs(Permission.WRITE)
 async def delete_job(job_id: JobId, who: Who, services: Use) -> None:
     """Delete a job. Its runs can still be read by their ids.
 
     Waiting runs and retries are cancelled; a request under way goes on.
     """
-    await services.jobs.delete(who.team_id, job_id)
+    await services.jobs.delete(who.team_id, job_id, by=who.actor)
 
 
 @router.post(
@@ -142,12 +149,13 @@ async def delete_job(job_id: JobId, who: Who, services: Use) -> None:
     response_model=JobOut,
     responses={409: {"description": "The job is completed, or somebody else changed it at the same moment."}},
 )
+@needs(Permission.WRITE)
 async def pause_job(job_id: JobId, who: Who, services: Use) -> JobOut:
     """Stop the schedule of a job and cancel its waiting runs and retries.
 
     A request under way goes on. Pausing twice is no error.
     """
-    return job_out(await services.jobs.pause(who.team_id, job_id))
+    return job_out(await services.jobs.pause(who.team_id, job_id, by=who.actor))
 
 
 @router.post(
@@ -155,12 +163,13 @@ async def pause_job(job_id: JobId, who: Who, services: Use) -> JobOut:
     response_model=JobOut,
     responses={409: {"description": "The schedule has no slot left, or somebody else changed the job."}},
 )
+@needs(Permission.WRITE)
 async def resume_job(job_id: JobId, who: Who, services: Use) -> JobOut:
     """Go on with the next slot from now. Paused time is never replayed.
 
     A job that was disabled starts to count its failures anew. Resuming twice is no error.
     """
-    return job_out(await services.jobs.resume(who.team_id, job_id))
+    return job_out(await services.jobs.resume(who.team_id, job_id, by=who.actor))
 
 
 @router.post(
@@ -172,12 +181,15 @@ async def resume_job(job_id: JobId, who: Who, services: Use) -> JobOut:
         429: {"description": "The team has started as many runs in this minute as it may."},
     },
 )
+@needs(Permission.TRIGGER)
 async def trigger_job(job_id: JobId, who: Who, services: Use, response: Response, key: OnceKey = None) -> RunOut:
     """Run a job now, outside of its schedule, which does not move. The overlap policy applies.
 
     The answer is the new run; look at it again to see how it ended.
     """
-    run, is_new = await services.jobs.trigger(who.team_id, job_id, triggered_by=TriggeredBy.API, idempotency_key=key)
+    run, is_new = await services.jobs.trigger(
+        who.team_id, job_id, triggered_by=TriggeredBy.API, idempotency_key=key, by=who.actor
+    )
     response.headers["Location"] = f"/v1/runs/{run.id}"
     note_replay(response, is_new=is_new)
     return run_out(run)

@@ -153,8 +153,12 @@ class MonitorOut(Output):
     last_ping_kind: PingKind | None
     running: int = Field(description="Runs that started and have not ended.")
     paused_until: InstantText | None
-    ping_token: str = Field(description="Whoever has it can report for this monitor.")
-    ping_url: str = Field(description="GET, HEAD or POST it; `/start`, `/fail`, `/log` or an exit code may follow.")
+    ping_token: str | None = Field(
+        description="Whoever has it can report for this monitor. Null for who lacks the permission `ping-admin`."
+    )
+    ping_url: str | None = Field(
+        description="GET, HEAD or POST it; `/start`, `/fail`, `/log` or an exit code may follow. Null as `ping_token`."
+    )
     pings: int = Field(description="How many came.")
     warnings: list[str]
     created_at: InstantText

@@ -9,6 +9,7 @@ import structlog
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from zerocron.actions.monitors import MonitorSpec, Seen
+from zerocron.api.access import needs
 from zerocron.api.fields import (
     SORT_TEXT,
     Cursor,
@@ -18,6 +19,7 @@ from zerocron.api.fields import (
     maybe_instant,
     page_of,
     read_cursor,
+    read_instant,
     write_cursor,
 )
 from zerocron.api.job_models import LanguageCode
@@ -36,9 +38,8 @@ from zerocron.api.monitor_models import (
 )
 from zerocron.api.notify_models import MonitorNotifyOut, changed_notify, notify_out
 from zerocron.api.services import KEY_REUSED, OnceKey, Services, Use, Who, note_replay
+from zerocron.core.access import Bearer, Permission
 from zerocron.core.alerting import MONITOR_DEFAULT
-from zerocron.core.errors import Invalid
-from zerocron.core.instants import from_rfc3339
 from zerocron.core.monitor import FLIP_REASON_TEXTS, PAUSED, Day, FlipReason, Health, Monitor, PingKind
 from zerocron.core.monitor_schedule import describe_expected
 from zerocron.core.recent import Recent
@@ -57,17 +58,19 @@ _CHANGED_MEANWHILE = "Somebody else changed the monitor at the same moment."
 
 
 @router.post("", status_code=201, response_model=MonitorOut, responses={409: {"description": KEY_REUSED}})
+@needs(Permission.WRITE)
 async def create_monitor(
     given: MonitorIn, who: Who, services: Use, request: Request, response: Response, key: OnceKey = None
 ) -> MonitorOut:
     """Create a monitor. It waits for its first ping, however long that takes, and then for each expected one."""
-    seen, is_new = await services.monitors.create(who.team_id, _spec(given), key)
+    seen, is_new = await services.monitors.create(who.team_id, _spec(given), key, by=who.actor)
     response.headers["Location"] = f"/v1/monitors/{seen.monitor.id}"
     note_replay(response, is_new=is_new)
-    return _out(seen, request, services)
+    return _out(seen, who, request, services)
 
 
 @router.get("", response_model=MonitorPage)
+@needs(Permission.READ)
 async def list_monitors(
     who: Who,
     services: Use,
@@ -102,31 +105,35 @@ async def list_monitors(
         limit=limit,
     )
     more = None if following is None else write_cursor(*following)
-    return MonitorPage(items=[_out(seen, request, services) for seen in shown], next_cursor=more)
+    return MonitorPage(items=[_out(seen, who, request, services) for seen in shown], next_cursor=more)
 
 
 @router.get("/{monitor_id}", response_model=MonitorOut)
+@needs(Permission.READ)
 async def show_monitor(monitor_id: MonitorId, who: Who, services: Use, request: Request) -> MonitorOut:
     """One monitor: what was written, and where it stands."""
-    return _out(await services.monitors.get(who.team_id, monitor_id), request, services)
+    return _out(await services.monitors.get(who.team_id, monitor_id), who, request, services)
 
 
 @router.patch("/{monitor_id}", response_model=MonitorOut, responses={409: {"description": _CHANGED_MEANWHILE}})
+@needs(Permission.WRITE)
 async def edit_monitor(
     monitor_id: MonitorId, change: MonitorChange, who: Who, services: Use, request: Request
 ) -> MonitorOut:
     """Change a monitor. Fields left out stay as they are; its health is judged anew, by the same pings."""
-    seen = await services.monitors.edit(who.team_id, monitor_id, lambda spec: _changed(spec, change))
-    return _out(seen, request, services)
+    seen = await services.monitors.edit(who.team_id, monitor_id, lambda spec: _changed(spec, change), by=who.actor)
+    return _out(seen, who, request, services)
 
 
 @router.delete("/{monitor_id}", status_code=204)
+@needs(Permission.WRITE)
 async def delete_monitor(monitor_id: MonitorId, who: Who, services: Use) -> None:
     """Delete a monitor with its pings and flips. Its token opens nothing any more."""
-    await services.monitors.delete(who.team_id, monitor_id)
+    await services.monitors.delete(who.team_id, monitor_id, by=who.actor)
 
 
 @router.post("/{monitor_id}/pause", response_model=MonitorOut, responses={409: {"description": _CHANGED_MEANWHILE}})
+@needs(Permission.WRITE)
 async def pause_monitor(
     monitor_id: MonitorId, who: Who, services: Use, request: Request, given: PauseIn | None = None
 ) -> MonitorOut:
@@ -134,28 +141,32 @@ async def pause_monitor(
 
     Pausing twice is no error.
     """
-    until = None if given is None or given.until is None else _instant(given.until)
-    return _out(await services.monitors.pause(who.team_id, monitor_id, until), request, services)
+    until = None if given is None or given.until is None else read_instant(given.until, "until")
+    seen = await services.monitors.pause(who.team_id, monitor_id, until, by=who.actor)
+    return _out(seen, who, request, services)
 
 
 @router.post("/{monitor_id}/resume", response_model=MonitorOut, responses={409: {"description": _CHANGED_MEANWHILE}})
+@needs(Permission.WRITE)
 async def resume_monitor(monitor_id: MonitorId, who: Who, services: Use, request: Request) -> MonitorOut:
     """Judge a monitor again, from now on. What did not come while it was paused does not count.
 
     Resuming twice is no error.
     """
-    return _out(await services.monitors.resume(who.team_id, monitor_id), request, services)
+    return _out(await services.monitors.resume(who.team_id, monitor_id, by=who.actor), who, request, services)
 
 
 @router.post(
     "/{monitor_id}/rotate-token", response_model=MonitorOut, responses={409: {"description": _CHANGED_MEANWHILE}}
 )
+@needs(Permission.PING_ADMIN)
 async def rotate_monitor_token(monitor_id: MonitorId, who: Who, services: Use, request: Request) -> MonitorOut:
     """Give a monitor a new token. The one before opens nothing any more; on other nodes within seconds."""
-    return _out(await services.monitors.rotate_token(who.team_id, monitor_id), request, services)
+    return _out(await services.monitors.rotate_token(who.team_id, monitor_id, by=who.actor), who, request, services)
 
 
 @router.get("/{monitor_id}/pings", response_model=PingPage)
+@needs(Permission.READ)
 async def list_pings(
     monitor_id: MonitorId,
     who: Who,
@@ -174,6 +185,7 @@ async def list_pings(
 
 
 @router.get("/{monitor_id}/flips", response_model=FlipPage)
+@needs(Permission.READ)
 async def list_flips(
     monitor_id: MonitorId, who: Who, services: Use, limit: Limit = 50, cursor: Cursor = None
 ) -> FlipPage:
@@ -187,6 +199,7 @@ async def list_flips(
 
 
 @router.get("/{monitor_id}/uptime", response_model=UptimeOut)
+@needs(Permission.READ)
 async def show_uptime(
     monitor_id: MonitorId,
     who: Who,
@@ -219,8 +232,9 @@ def _described(monitor: Monitor) -> str:
         return monitor.schedule_text
 
 
-def _out(seen: Seen, request: Request, services: Services) -> MonitorOut:
+def _out(seen: Seen, who: Bearer, request: Request, services: Services) -> MonitorOut:
     monitor, verdict = seen.monitor, seen.verdict
+    token = (seen.token or None) if Permission.PING_ADMIN in who.permissions else None
     expectation, watch = monitor.expectation, monitor.watch
     schedule, spec = expectation.schedule, MonitorSpec.of(monitor)
     is_paused = watch.status == PAUSED
@@ -257,8 +271,8 @@ def _out(seen: Seen, request: Request, services: Services) -> MonitorOut:
         last_ping_kind=None if watch.last_ping_kind is None else PingKind(watch.last_ping_kind),
         running=sum(not run.is_overdue for run in watch.runs.values()),
         paused_until=maybe_instant(watch.resume_at) if is_paused else None,
-        ping_token=seen.token,
-        ping_url=f"{base}/v1/ping/{seen.token}" if seen.token else "",
+        ping_token=token,
+        ping_url=f"{base}/v1/ping/{token}" if token else None,
         pings=monitor.pings,
         warnings=[*monitor.warnings, *([] if seen.token else [_NO_TOKEN])],
         created_at=instant(monitor.created_at),
@@ -329,10 +343,3 @@ def _changed(spec: MonitorSpec, change: MonitorChange) -> MonitorSpec:
     if "tags" in given:
         given["tags"] = tuple(dict.fromkeys(given["tags"]))
     return dataclasses.replace(spec, **given)
-
-
-def _instant(text: str) -> int:
-    try:
-        return from_rfc3339(text)
-    except (ValueError, OverflowError):
-        raise Invalid("Give an instant with its offset, such as 2027-01-02T09:00:00Z.", field="until") from None

@@ -12,17 +12,19 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import iter_route_contexts
 
 from zerocron.api import samples
+from zerocron.api.access import Need, need_of
 from zerocron.api.problems import MEDIA_TYPE, Problem
-from zerocron.api.public import is_public
 
 SUMMARY = "The scheduler that calls your HTTP endpoints at the right second, once, with proof."
 DESCRIPTION = """
 0cron calls HTTP endpoints on schedule and keeps a record of every slot: the request as it was sent, the answer as it
 came, or the reason why there was none.
 
-**Keys.** Send your API key as `Authorization: Bearer 0c_...`. A missing and a wrong key get the same answer.
+**Keys.** Send your API key as `Authorization: Bearer 0c_...`. A missing and a wrong key get the same answer. What a key
+may do are its scopes, what a person may do comes with their role; what each operation needs stands with its 403.
 
 **Form.** JSON in, JSON out. Instants are RFC 3339 in UTC; durations are seconds unless a name ends in `_ms`. Fields and
 query parameters that do not exist are refused rather than passed over.
@@ -53,7 +55,9 @@ TAGS = [
     {"name": "schedules", "description": "What a schedule would mean."},
     {"name": "secrets", "description": "Values that jobs send and nobody sees."},
     {"name": "signing", "description": "With what requests are signed, so that receivers can tell that they are ours."},
-    {"name": "api keys", "description": "Who may use the API."},
+    {"name": "api keys", "description": "Which programs may use the API, and for what."},
+    {"name": "teams", "description": "Who works together, and as what: teams, their members, invitations."},
+    {"name": "audit", "description": "What was done in the team, and by whom. Nobody can change it."},
     {
         "name": "people",
         "description": "Who uses the pages: signing in, second factors, passwords. For browsers, with the cookie of a "
@@ -105,6 +109,8 @@ _EXAMPLES = {
     "FlipOut": samples.FLIP,
     "ChannelOut": samples.CHANNEL,
     "AlertOut": samples.ALERT,
+    "ApiKeyOut": samples.API_KEY,
+    "AuditEntryOut": samples.AUDIT_ENTRY,
 }
 """Set here because FastAPI takes every null out of what the models say."""
 
@@ -120,8 +126,9 @@ def document(app: FastAPI) -> dict[str, Any]:
         routes=app.routes,
         servers=[{"url": "/", "description": "This server."}],
     )
+    needed = _needs(app)
     for path, method, operation in _operations(made):
-        _complete(path, method, operation)
+        _complete(path, method, operation, needed.get((path, method)))
     components = made["components"]
     components["securitySchemes"] = {
         _SCHEME: {"type": "http", "scheme": "bearer", "description": "An API key: `0c_`, its id, `_`, its secret."}
@@ -144,22 +151,38 @@ def _operations(made: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]
             yield path, method, operation
 
 
-def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
-    """Its name, its key, its problems and the headers of its answers."""
+def _needs(app: FastAPI) -> dict[tuple[str, str], Need]:
+    found: dict[tuple[str, str], Need] = {}
+    for route in iter_route_contexts(app.routes):
+        need = need_of(route.endpoint) if route.endpoint is not None else None
+        if need is not None:
+            found |= {(str(route.path), method.lower()): need for method in route.methods or ()}
+    return found
+
+
+def _refusal(need: Need) -> str:
+    proof = "a person has to have proved a moment ago who they are (`code`: `reauthenticate`)"
+    if need.permission is None:
+        return proof[0].upper() + proof[1:] + "."
+    return f"It needs the permission `{need.permission}`" + (f", and {proof}." if need.is_elevated else ".")
+
+
+def _complete(path: str, method: str, operation: dict[str, Any], need: Need | None) -> None:
+    """Its name, its key, its problems and the headers of its answers. `need` None: it is not below `/v1/`."""
     operation["summary"] = operation["operationId"].replace("_", " ").replace("api key", "API key").capitalize()
     operation["summary"] = operation["summary"].replace("api key", "API key")
-    if is_public(method.upper(), path):
-        operation["security"] = []
-    elif path.startswith("/v1/"):
-        operation["security"] = [{_SCHEME: []}]
+    if need is not None:
+        operation["security"] = [] if need.is_public else [{_SCHEME: []}]
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _without_null(parameter["schema"])
     responses = operation["responses"]
     responses.pop("422", None)  # FastAPI's own; ours has another form
     if "requestBody" in operation:
         operation["requestBody"]["description"] = _BODY
-    for status in _problems_of(path, method) + ([HTTPStatus.FORBIDDEN] if "people" in operation["tags"] else []):
+    for status in _problems_of(path, method, need) + ([HTTPStatus.FORBIDDEN] if "people" in operation["tags"] else []):
         responses.setdefault(str(int(status)), {"description": _MEANINGS[status]})
+    if need is not None and (need.permission is not None or need.is_elevated):
+        responses["403"] = {"description": " ".join(filter(None, (_refusal(need), _described(responses.get("403")))))}
     for code, response in responses.items():
         if code[0] in "45" and "content" not in response:
             response["content"] = {MEDIA_TYPE: {"schema": {"$ref": f"{_REF}Problem"}}}
@@ -171,6 +194,11 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     operation["responses"] = dict(sorted(responses.items()))
 
 
+def _described(response: dict[str, Any] | None) -> str:
+    """What the route itself says of such an answer."""
+    return "" if response is None else str(response["description"])
+
+
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     """A parameter can be left out; there is no way to write null in an address."""
     options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
@@ -179,10 +207,12 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {**{key: value for key, value in schema.items() if key != "anyOf"}, **options[0]}
 
 
-def _problems_of(path: str, method: str) -> list[HTTPStatus]:
+def _problems_of(path: str, method: str, need: Need | None) -> list[HTTPStatus]:
     found = [HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.REQUEST_URI_TOO_LONG]
     if path.startswith("/v1/"):
-        found += [HTTPStatus.UNAUTHORIZED, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE]
+        found += [HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE]
+    if need is not None and not need.is_public:
+        found.append(HTTPStatus.UNAUTHORIZED)
     if "{" in path:
         found.append(HTTPStatus.NOT_FOUND)
     if path.startswith("/v1/") and method != "get":  # a body is looked at also where none is needed

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from pydantic import Field
 
+from zerocron.api.access import needs
 from zerocron.api.fields import (
     Cursor,
     ExecutionId,
@@ -24,6 +25,7 @@ from zerocron.api.fields import (
     read_cursor,
 )
 from zerocron.api.services import Use, Who
+from zerocron.core.access import Permission
 from zerocron.core.model import (
     REASON_TEXTS,
     Cause,
@@ -154,6 +156,7 @@ class ExecutionPage(Output):
 
 
 @router.get("/jobs/{job_id}/runs", response_model=RunPage)
+@needs(Permission.READ)
 async def list_runs(
     job_id: JobId,
     who: Who,
@@ -171,6 +174,7 @@ async def list_runs(
 
 
 @router.get("/runs/{run_id}", response_model=RunWithExecutions)
+@needs(Permission.READ)
 async def show_run(run_id: RunId, who: Who, services: Use) -> RunWithExecutions:
     """One run with its executions. Long bodies are null here; the execution itself has them."""
     run, executions = await services.jobs.run(who.team_id, run_id)
@@ -180,6 +184,7 @@ async def show_run(run_id: RunId, who: Who, services: Use) -> RunWithExecutions:
 
 
 @router.get("/jobs/{job_id}/executions", response_model=ExecutionPage)
+@needs(Permission.READ)
 async def list_executions(
     job_id: JobId, who: Who, services: Use, limit: Limit = 50, cursor: Cursor = None
 ) -> ExecutionPage:
@@ -192,6 +197,7 @@ async def list_executions(
 
 
 @router.get("/executions/{execution_id}", response_model=ExecutionOut)
+@needs(Permission.READ)
 async def show_execution(execution_id: ExecutionId, who: Who, services: Use) -> ExecutionOut:
     """One execution, with its whole bodies: exactly what was sent and what came back."""
     return execution_out(await services.jobs.execution(who.team_id, execution_id))

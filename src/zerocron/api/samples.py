@@ -233,3 +233,25 @@ ALERT: dict[str, Any] = {
     "created_at": "2026-12-24T01:30:00.261Z",
     "finished_at": "2026-12-24T01:30:00.812Z",
 }
+
+API_KEY: dict[str, Any] = {
+    "id": "k3v9q0x2m1za",
+    "name": "deploy script",
+    "status": "active",
+    "scopes": ["read", "trigger"],
+    "created_at": "2026-11-02T10:14:00Z",
+    "created_by": "Ada",
+    "expires_at": "2027-06-01T00:00:00Z",
+    "last_used_at": "2026-12-24T01:30:00.812Z",
+}
+
+AUDIT_ENTRY: dict[str, Any] = {
+    "id": "019b4d3a-61f2-7c58-b1d0-92e4a7f63c06",
+    "at": "2026-12-24T09:12:41.093Z",
+    "actor": {"kind": "person", "id": "019a2f11-8c03-7d64-9e52-3b70d1c8a4f5", "name": "Ada"},
+    "address": "203.0.113.7",
+    "action": "job.edit",
+    "subject": {"kind": "job", "id": _JOB_ID, "name": "Nightly report"},
+    "before": {"retry.attempts": 1, "timeout": 30},
+    "after": {"retry.attempts": 3, "timeout": 60},
+}

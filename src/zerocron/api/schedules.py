@@ -8,9 +8,11 @@ from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
 from zerocron.actions.schedules import read, spoken
+from zerocron.api.access import needs
 from zerocron.api.fields import Input, InstantText, Output, instant
 from zerocron.api.job_models import DayMatch, Dst, LanguageCode, LanguageIn, ScheduleText, Timezone
 from zerocron.api.services import Use, Who
+from zerocron.core.access import Permission
 from zerocron.core.errors import Invalid
 from zerocron.core.instants import from_rfc3339
 from zerocron.core.monitor_schedule import describe_expected, understand_expected
@@ -69,6 +71,7 @@ class PreviewOut(Output):
 
 
 @router.post("/preview", response_model=PreviewOut)
+@needs(Permission.READ)
 async def preview_schedule(given: PreviewIn, _who: Who, services: Use) -> PreviewOut:
     """What a schedule means, in words and in its next instants. Nothing is created.
 

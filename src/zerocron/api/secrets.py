@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from pydantic import BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
+from zerocron.api.access import needs
 from zerocron.api.fields import (
     Cursor,
     Input,
@@ -22,6 +23,7 @@ from zerocron.api.fields import (
 )
 from zerocron.api.services import Use, Who
 from zerocron.api.wording import worded
+from zerocron.core.access import Permission
 from zerocron.core.secret import ALLOWED_HOSTS_MAX, NAME, VALUE_BYTES_MAX, VALUE_CHARACTERS_MIN
 from zerocron.storage.ledger.secrets import SecretRow
 
@@ -117,18 +119,20 @@ _NO_KEY = "The server has no master key"
     response_model=SecretOut,
     responses={409: {"description": f"{_NO_KEY}, or the team has as many secrets as it may have."}},
 )
+@needs(Permission.WRITE, elevated=True)
 async def put_secret(name: NamePath, given: SecretIn, who: Who, services: Use) -> SecretOut:
     """Make a secret, or give it a new value. The next execution of every job that names it uses the new one.
 
     The answer does not hold the value; nothing that this API answers does.
     """
     made = await services.secrets.put(
-        who.team_id, name, given.value.get_secret_value(), given.allowed_hosts, by=who.actor.id
+        who.team_id, name, given.value.get_secret_value(), given.allowed_hosts, by=who.actor
     )
     return _out(made)
 
 
 @router.get("", response_model=SecretPage)
+@needs(Permission.READ)
 async def list_secrets(who: Who, services: Use, limit: Limit = 50, cursor: Cursor = None) -> SecretPage:
     """The secrets by name, without their values."""
     (after,) = read_cursor(cursor, str) or ("",)
@@ -138,9 +142,10 @@ async def list_secrets(who: Who, services: Use, limit: Limit = 50, cursor: Curso
 
 
 @router.delete("/{name}", status_code=204)
+@needs(Permission.WRITE, elevated=True)
 async def delete_secret(name: NamePath, who: Who, services: Use) -> None:
     """Delete a secret. A run that names it fails from now on, before anything is sent."""
-    await services.secrets.delete(who.team_id, name, by=who.actor.id)
+    await services.secrets.delete(who.team_id, name, by=who.actor)
 
 
 @router.post(
@@ -148,12 +153,13 @@ async def delete_secret(name: NamePath, who: Who, services: Use) -> None:
     response_model=RotatedOut,
     responses={409: {"description": f"{_NO_KEY}, or a secret cannot be opened with those it has."}},
 )
+@needs(Permission.WRITE, elevated=True)
 async def rotate_secrets(who: Who, services: Use) -> RotatedOut:
     """Seal all secrets of this server anew, with new data keys under its newest master key.
 
     Jobs go on meanwhile. Afterwards no older master key is needed. It may be repeated at any time.
     """
-    return RotatedOut(secrets=await services.secrets.rotate(by=who.actor.id))
+    return RotatedOut(secrets=await services.secrets.rotate(who.team_id, by=who.actor))
 
 
 def _out(secret: SecretRow) -> SecretOut:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from fastapi import Depends, Header, Request, Response
 
+from zerocron.actions.audit import Audit
 from zerocron.actions.changes import Changes
 from zerocron.actions.channels import Channels
 from zerocron.actions.entrance import Entrance
@@ -21,6 +22,7 @@ from zerocron.actions.secrets import Secrets
 from zerocron.actions.sign_ins import Visitor
 from zerocron.actions.signing import Signing
 from zerocron.actions.single_sign_on import SingleSignOn
+from zerocron.actions.teams import Teams
 from zerocron.clock import Clock
 from zerocron.core.access import Bearer
 from zerocron.core.team_limits import Limits
@@ -60,6 +62,8 @@ class Services:
     channels: Channels
     pings: Pings
     base_url: str
+    audit: Audit
+    teams: Teams
     limits: Limits
     entrance: Entrance
     overview: Overview

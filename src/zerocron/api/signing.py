@@ -6,8 +6,10 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from zerocron.actions.signing import SigningKey
+from zerocron.api.access import needs
 from zerocron.api.fields import Identifier, InstantText, Output, instant, maybe_instant
 from zerocron.api.services import OnceKey, Use, Who
+from zerocron.core.access import Permission
 
 router = APIRouter(prefix="/v1/signing-key", tags=["signing"])
 
@@ -32,6 +34,7 @@ class NewSigningKeyOut(SigningKeyOut):
 
 
 @router.get("", response_model=SigningKeyOut, responses={404: {"description": "No key was made yet."}})
+@needs(Permission.READ)
 async def show_signing_key(who: Who, services: Use) -> SigningKeyOut:
     """What is known of the key that signs."""
     return _out(await services.signing.show(who.team_id))
@@ -47,13 +50,14 @@ async def show_signing_key(who: Who, services: Use) -> SigningKeyOut:
         }
     },
 )
+@needs(Permission.ADMIN, elevated=True)
 async def rotate_signing_key(who: Who, services: Use, once: OnceKey = None) -> NewSigningKeyOut:
     """Make a new key, which is in this answer only. The first rotation makes the first key.
 
     For a day requests carry two signatures, by the new key and by the one before, so that receivers can be changed one
     by one. After two rotations in a day there are three.
     """
-    made, text = await services.signing.rotate(who.team_id, by=who.actor.id, idempotency_key=once)
+    made, text = await services.signing.rotate(who.team_id, once, by=who.actor)
     return NewSigningKeyOut(**_out(made).model_dump(), key=text)
 
 

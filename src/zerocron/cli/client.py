@@ -6,12 +6,13 @@ of this machine is sent to this machine only. Redirects are not followed: they w
 
 from __future__ import annotations
 
+import codecs
 import http.client
 import ipaddress
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -23,6 +24,7 @@ from zerocron.cli.show import Json
 from zerocron.core.errors import (
     Conflict,
     FieldError,
+    Forbidden,
     Invalid,
     NotFound,
     TooLarge,
@@ -35,6 +37,7 @@ from zerocron.settings import Settings, client_variable
 DEFAULT_URL = "http://127.0.0.1:8000"
 TIMEOUT_SECONDS = 30
 ANSWER_BYTES_MAX = 256 * 1024 * 1024
+PART_BYTES = 65_536
 PAGE = 200
 """The most items that the API gives at once."""
 
@@ -183,6 +186,34 @@ class Client:
         idempotency_key: str | None = None,
     ) -> Answer:
         """The answer, whatever its status. Raises Unavailable when there is none."""
+        request = self._request(method, path, body, query=query, idempotency_key=idempotency_key)
+        try:
+            with self.opener.open(request, timeout=TIMEOUT_SECONDS) as response:
+                return _answer(response)
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unreachable(error) from None
+
+    def stream(self, path: str, **query: object) -> Iterator[str]:
+        """A text of any length, in parts, as it comes. Raises the house's errors, also when it breaks off."""
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            with self.opener.open(self._request("GET", path, query=query), timeout=TIMEOUT_SECONDS) as response:
+                if response.status != 200:
+                    raise self._error_of(_answer(response))
+                while part := response.read(PART_BYTES):
+                    yield decoder.decode(part)
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unreachable(error) from None
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        query: Mapping[str, object] | None = None,
+        idempotency_key: str | None = None,
+    ) -> urllib.request.Request:
         given = {name: value for name, value in (query or {}).items() if value is not None}
         request = urllib.request.Request(
             self.server.url + path + (f"?{urlencode(given)}" if given else ""),
@@ -196,12 +227,7 @@ class Client:
             request.add_header("Content-Type", "application/json")
         if idempotency_key is not None:
             request.add_header("Idempotency-Key", _header(idempotency_key))
-        try:
-            with self.opener.open(request, timeout=TIMEOUT_SECONDS) as response:
-                text = response.read(ANSWER_BYTES_MAX)
-                return Answer(response.status, {name.lower(): value for name, value in response.headers.items()}, text)
-        except (OSError, http.client.HTTPException) as error:
-            raise self._unreachable(error) from None
+        return request
 
     def _unreachable(self, error: OSError | http.client.HTTPException) -> Unavailable:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
@@ -251,6 +277,11 @@ class Client:
         return error
 
 
+def _answer(response: http.client.HTTPResponse) -> Answer:
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return Answer(response.status, headers, response.read(ANSWER_BYTES_MAX))
+
+
 def segment(text: str) -> str:
     """A text as one part of a path."""
     return quote(text, safe="")
@@ -275,6 +306,8 @@ def _opener(server: Server) -> urllib.request.OpenerDirector:
 def _problem(status: int, document: Json) -> ZerocronError:
     """The error that a problem (RFC 9457) tells of."""
     detail = str(document["detail"])
+    if status == 403:
+        return Forbidden(detail)
     if status == 404:
         return NotFound(detail)
     if status == 409:

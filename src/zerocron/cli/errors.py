@@ -15,6 +15,7 @@ import typer
 from zerocron.cli.show import clean, errors
 from zerocron.core.errors import (
     Conflict,
+    Forbidden,
     Invalid,
     NotFound,
     TooLarge,
@@ -31,6 +32,7 @@ EXIT_CODES: Mapping[type[ZerocronError], int] = {
     Invalid: USAGE,
     TooLarge: USAGE,
     Unauthorized: 3,
+    Forbidden: 3,
     NotFound: 4,
     Conflict: 5,
     TooMany: 6,
@@ -38,8 +40,8 @@ EXIT_CODES: Mapping[type[ZerocronError], int] = {
 }
 
 EXIT_CODES_HELP = """\
-Exit codes: 0 done, 1 something failed (a run, a check), 2 bad input or usage, 3 the API key was not accepted, \
-4 no such thing, 5 its state does not allow this, 6 the server cannot be reached, 130 Ctrl-C."""
+Exit codes: 0 done, 1 something failed (a run, a check), 2 bad input or usage, 3 the API key was not accepted \
+or lacks a scope, 4 no such thing, 5 its state does not allow this, 6 the server cannot be reached, 130 Ctrl-C."""
 
 
 def report(error: Exception) -> int:

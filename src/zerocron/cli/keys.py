@@ -12,8 +12,10 @@ from zerocron.cli import times
 from zerocron.cli.asking import ask
 from zerocron.cli.client import Client, Server, segment
 from zerocron.cli.program import program
-from zerocron.cli.show import clean, print_json, print_table, say, table
+from zerocron.cli.show import Json, clean, print_json, print_table, say, table
 from zerocron.clock import SystemClock
+from zerocron.core.access import Permission
+from zerocron.core.instants import to_rfc3339
 from zerocron.core.tokens import read_token
 
 app = typer.Typer(help="API keys: make them, list them, revoke them.")
@@ -24,15 +26,35 @@ app = typer.Typer(help="API keys: make them, list them, revoke them.")
 def create(
     client: Client,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Whose it is, or what for.", show_default=False)],
+    scopes: Annotated[
+        list[Permission] | None,
+        typer.Option(
+            "--scope",
+            metavar="SCOPE",
+            help="What it may do: read, write, trigger, ping-admin or admin. Repeatable.  (all but admin)",
+        ),
+    ] = None,
+    expires_in: Annotated[
+        float | None,
+        typer.Option("--expires-in", **o.LENGTH, help="From then on it opens nothing; a year at most.  (never)"),
+    ] = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Make an API key. It is shown this once and never again."""
-    made = client.send("POST", "/v1/api-keys", {"name": name})
+    given: Json = {"name": name}
+    if scopes:
+        given["scopes"] = list(dict.fromkeys(scopes))
+    if expires_in is not None:
+        given["expires_at"] = to_rfc3339(SystemClock().now() + round(expires_in * 1000))
+    made = client.send("POST", "/v1/api-keys", given)
     if as_json:
         print_json(made)
         return
     say(f'Made a key for "{made["name"]}". Keep it now; it is not shown again:\n')
     say(f"  {made['key']}\n", style="bold")
+    say(f"It may                {', '.join(made['scopes'])}")
+    if made["expires_at"] is not None:
+        say(f"It expires            {times.when(made['expires_at'], SystemClock().now())}")
     say("Programs send it as   Authorization: Bearer 0c_...")
     say("This command reads it from ZEROCRON_API_KEY.")
     say(f"It is taken back by   {program()} keys revoke {made['id']}")
@@ -47,13 +69,17 @@ def list_keys(client: Client, as_json: o.AsJson = False) -> None:
         print_json(page)
         return
     now = SystemClock().now()
-    made = table("ID", "NAME", "MADE", "LAST USED")
+    made = table("ID", "NAME", "MAY", "MADE", "EXPIRES", "LAST USED")
     made.columns[0].no_wrap = True
     for key in sorted(page["items"], key=lambda key: str(key["created_at"])):
         used = "never" if key["last_used_at"] is None else times.relative(times.instant(key["last_used_at"]), now)
         name = clean(key["name"]) + (" (used now)" if key["id"] == _own_id(client.server) else "")
         age = times.relative(times.instant(key["created_at"]), now)
-        made.add_row(Text(key["id"]), Text(name), Text(age), Text(used))
+        by = f" by {clean(key['created_by'])}" if key["created_by"] else ""
+        expiry = "never" if key["expires_at"] is None else times.relative(times.instant(key["expires_at"]), now)
+        expiry = f"expired {expiry}" if key["status"] == "expired" else expiry
+        may = ", ".join(key["scopes"])
+        made.add_row(Text(key["id"]), Text(name), Text(may), Text(age + by), Text(expiry), Text(used))
     print_table(made)
 
 

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from zerocron.cli import (
     alerts,
+    audit,
     channels,
     doctor,
     jobs,
@@ -51,6 +52,7 @@ _ORDER = (
     "secrets",
     "signing",
     "keys",
+    "audit",
     "preview",
     "openapi",
     "version",
@@ -98,6 +100,7 @@ app.add_typer(alerts.app, name="alerts", rich_help_panel=_THERE)
 app.add_typer(secrets.app, name="secrets", rich_help_panel=_THERE)
 app.add_typer(signing.app, name="signing", rich_help_panel=_THERE)
 app.add_typer(keys.app, name="keys", rich_help_panel=_THERE)
+app.add_typer(audit.app, name="audit", rich_help_panel=_THERE)
 app.command(rich_help_panel=_ALONE, epilog=preview.EXAMPLE)(preview.preview)
 app.command(rich_help_panel=_ALONE)(version.openapi)
 app.command(rich_help_panel=_ALONE)(version.version)

@@ -141,7 +141,7 @@ def create(
     except Invalid as error:
         raise o.in_options(error, _FIELDS) from None
     _print_monitor(client, made, as_json, f'Created "{made["name"]}".')
-    if not as_json:
+    if not as_json and made["ping_url"] is not None:
         say(f"\nLet the job report:   curl -fsS -m 10 --retry 5 -o /dev/null {made['ping_url']}")
         say(f"Or run it so:         {program()} exec {made['ping_url']} -- COMMAND")
 
@@ -375,6 +375,7 @@ def _print_monitor(client: Client, monitor: Json, as_json: bool, heading: str | 
     fields.append(("pings", f"{monitor['pings']:,}"))
     say(heading or str(monitor["name"]), style="bold")
     print_fields(fields)
-    say(f"\n  {monitor['ping_url']}")  # on a line of its own, whole: people copy it
+    url = monitor["ping_url"] or "Its ping URL is shown to keys with the scope ping-admin."
+    say(f"\n  {url}")  # on a line of its own, whole: people copy it
     for warning in monitor["warnings"]:
         say(f"warning: {warning}", style="yellow")

@@ -52,6 +52,8 @@ def openapi() -> None:
         channels=nobody,
         pings=nobody,
         base_url="",
+        audit=nobody,
+        teams=nobody,
         limits=NO_LIMITS,
         entrance=nobody,
         overview=nobody,

@@ -6,7 +6,7 @@ them. Must never look anything up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
@@ -39,6 +39,12 @@ KEY_SCOPES = _EDITS | {Permission.ADMIN}
 
 DEFAULT_SCOPES = _EDITS
 """The scopes of a key that is made without naming any."""
+
+
+def in_order(permissions: Iterable[Permission]) -> list[Permission]:
+    """As they are listed everywhere: the one that everybody has first."""
+    return sorted(permissions, key=list(Permission).index)
+
 
 PERMISSIONS: Mapping[Role, frozenset[Permission]] = {
     Role.OWNER: frozenset(Permission),

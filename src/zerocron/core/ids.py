@@ -16,3 +16,8 @@ def new_id(now: Instant) -> str:
     random = secrets.randbits(74)
     value = (now & (2**48 - 1)) << 80 | 0x7 << 76 | (random >> 62) << 64 | 0b10 << 62 | (random & (2**62 - 1))
     return str(UUID(int=value))
+
+
+def first_id(now: Instant) -> str:
+    """No id that was made at that instant or later sorts before it, and every one that was made earlier does."""
+    return str(UUID(int=(now & (2**48 - 1)) << 80))

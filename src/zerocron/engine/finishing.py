@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
+from zerocron.core.access import SERVER
 from zerocron.core.exchange import OWN_SHORTAGE_KINDS
 from zerocron.core.lifecycle import FINAL, Event, Outlook, Verdict, advance, settle, settle_lost, settle_shortage
 from zerocron.core.model import (
@@ -34,6 +35,7 @@ from zerocron.core.retry import RetryBudget
 from zerocron.engine.attempt import Result
 from zerocron.engine.judging import execution_of
 from zerocron.engine.starting import LostRace
+from zerocron.storage.ledger import audit
 from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
@@ -253,12 +255,25 @@ class _Ending:
         if self._moved and run_rows.move(self._connection, self._moved) != len(self._moved):
             raise LostRace("a run changed while it was being settled")
         for job in self._disabled.values():
-            job_rows.disable(self._connection, job, now=self._now)
+            name = job_rows.disable(self._connection, job, now=self._now)
+            self._record_disabled(job, name)
             self.finished.disabled.append(job.id)
         if self.executions:
             execution_rows.insert(self._connection, self.executions)
         self.finished.put |= self._telling.write()
         return self.finished
+
+    def _record_disabled(self, job: EngineJob, name: str) -> None:
+        audit.record(
+            self._connection,
+            team_id=job.team_id,
+            at=self._now,
+            by=SERVER,
+            action="job.disable",
+            subject=audit.Subject("job", job.id, name),
+            before={"status": JobStatus.ACTIVE},
+            after={"status": JobStatus.DISABLED, "status_reason": job.state.status_reason},
+        )
 
     def _find_busy(self, ending: Sequence[Run]) -> None:
         missed = [run for run in ending if run.job_id not in self._jobs]

@@ -20,6 +20,7 @@ from sqlalchemy import Connection
 from zerocron.channels.contract import Accepted, Again, Delivery, Envelope, Refused
 from zerocron.channels.sending import Outlets, deliver
 from zerocron.clock import Clock
+from zerocron.core.access import SERVER
 from zerocron.core.alerting import GAP_MS
 from zerocron.core.errors import Unavailable
 from zerocron.core.model import Due, Instant, RetryPolicy
@@ -28,6 +29,7 @@ from zerocron.core.retry import RETRY_AFTER_SECONDS_MAX, wait_ms
 from zerocron.core.sealing import CannotOpen, Keyring
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger import alerts as alert_rows
+from zerocron.storage.ledger import audit
 from zerocron.storage.ledger import channels as channel_rows
 from zerocron.storage.ledger import secrets as secret_rows
 from zerocron.storage.ledger.alerts import Waiting
@@ -326,6 +328,16 @@ def _disable(connection: Connection, channel: ChannelRow, reason: str, now: Inst
     told = alert_rows.line(reason)
     channel_rows.disable(connection, channel.id, told, now)
     alert_rows.bury_channel(connection, channel.id, now, f"The channel is disabled: {told}")
+    audit.record(
+        connection,
+        team_id=channel.team_id,
+        at=now,
+        by=SERVER,
+        action="channel.disable",
+        subject=audit.Subject("channel", channel.id, channel.name),
+        before={"status": channel.status},
+        after={"status": ChannelStatus.DISABLED, "status_reason": told},
+    )
     log.warning("channel_disabled", channel=channel.id, team_id=channel.team_id, kind=channel.kind, reason=told)
     return tell_of_channel(connection, channel, told, now)
 

@@ -2,7 +2,7 @@
 
 Owns the rule of age and count: a run is kept for `days`, and a job keeps at most `runs_per_job` runs; a monitor keeps
 its newest pings, and failures among many more; alerts that ended are kept for 30 days, sign-ins for 90, links that
-work once for 7. Works through them a slice a
+work once for 7, and entries of the audit log for `audit_days`. Works through them a slice a
 tick, in small transactions, so that it never holds the ledger for long. Must never touch an open run.
 """
 
@@ -16,6 +16,7 @@ from zerocron.clock import Clock
 from zerocron.core.model import Instant
 from zerocron.core.monitor import MonitorStatus
 from zerocron.storage.ledger import alerts as alert_rows
+from zerocron.storage.ledger import audit as audit_rows
 from zerocron.storage.ledger import channels as channel_rows
 from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import jobs as job_rows
@@ -52,11 +53,12 @@ LINKS_MS = 7 * DAY_MS
 class Retention:
     """One loop of one node."""
 
-    def __init__(self, *, ledger: Ledger, clock: Clock, days: int, runs_per_job: int) -> None:
+    def __init__(self, *, ledger: Ledger, clock: Clock, days: int, runs_per_job: int, audit_days: int = 365) -> None:
         self._ledger = ledger
         self._clock = clock
         self._days = days
         self._runs_per_job = runs_per_job
+        self._audit_days = audit_days
         self._after_job_id = ""
         self._after_monitor_id = ""
 
@@ -71,6 +73,7 @@ class Retention:
         if not self._after_job_id:
             await self._ledger.write(lambda connection: _forget_small_things(connection, now))
             await self._forget_alerts(now)
+            await self._forget_audit_entries(now)
         await self._shorten_monitors(now)
         return TICK_SECONDS
 
@@ -81,6 +84,12 @@ class Retention:
         while await self._ledger.write(remove) == RUNS_PER_TRANSACTION:
             pass
         await self._ledger.write(lambda connection: channel_rows.remove_deleted(connection, now - DELETED_KEPT_MS))
+
+    async def _forget_audit_entries(self, now: Instant) -> None:
+        before = now - self._audit_days * DAY_MS
+        remove = partial(audit_rows.remove_old, before=before, limit=RUNS_PER_TRANSACTION)
+        while await self._ledger.write(remove) == RUNS_PER_TRANSACTION:
+            pass
 
     async def _shorten_monitors(self, now: Instant) -> None:
         """The next slice of monitors: the newest pings stay, failures longer, and of a deleted one nothing."""

@@ -135,6 +135,7 @@ class Bounds:
     retry_percent_max: int = 20
     history_days: int = 90
     history_runs_per_job: int = 100_000
+    audit_days: int = 365
     runs_per_minute_max: int | None = None
     """Of a team that has no limit of its own; None: as many as come due."""
 
@@ -224,7 +225,11 @@ class Engine:
             index_is_sound=lambda: self.sweep.index_is_sound,
         )
         self.retention = Retention(
-            ledger=self._ledger, clock=clock, days=bounds.history_days, runs_per_job=bounds.history_runs_per_job
+            ledger=self._ledger,
+            clock=clock,
+            days=bounds.history_days,
+            runs_per_job=bounds.history_runs_per_job,
+            audit_days=bounds.audit_days,
         )
         self._claiming = Loop(
             "scheduler", self.scheduler.tick, clock=clock, metrics=metrics, pause=self.scheduler.pause

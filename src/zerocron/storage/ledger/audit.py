@@ -14,7 +14,7 @@ import orjson
 from sqlalchemy import Column, Connection, and_, or_, select
 
 from zerocron.core.access import Actor
-from zerocron.core.ids import new_id
+from zerocron.core.ids import first_id, new_id
 from zerocron.core.model import Instant
 from zerocron.storage.ledger.dialect import fetch
 from zerocron.storage.ledger.people_tables import audit_entries
@@ -108,13 +108,24 @@ def page(
     return [_entry(*row) for row in fetch(connection, query, {})]
 
 
+def remove_old(connection: Connection, before: Instant, limit: int) -> int:
+    """Forget entries that are older than the instant; how many. The database itself refuses that for young ones."""
+    old = (
+        select(audit_entries.c.id)
+        .where(audit_entries.c.id < first_id(before), audit_entries.c.at < before)
+        .order_by(audit_entries.c.id)
+        .limit(limit)
+    )
+    return connection.execute(audit_entries.delete().where(audit_entries.c.id.in_(old))).rowcount
+
+
 def _entry(*row: Any) -> Entry:
     values = [*row[:11], _read(row[11]), _read(row[12])]
     return Entry(*values)
 
 
 def _written(detail: Mapping[str, Any] | None) -> str | None:
-    if detail is None:
+    if not detail:
         return None
     fields = {name: orjson.dumps(value).decode() for name, value in detail.items()}
     while fields and sum(map(len, fields.values())) > DETAIL_CHARACTERS_MAX:

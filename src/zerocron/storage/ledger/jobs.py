@@ -269,9 +269,11 @@ def _save_states_statement(dialect: str) -> Update:
     )
 
 
-def disable(connection: Connection, job: EngineJob, *, now: Instant) -> None:
-    """Note that a job which was locked in this transaction is disabled now, as a version that is otherwise the same."""
-    connection.execute(update(jobs).where(jobs.c.id == job.id).values(version=jobs.c.version + 1, updated_at=now))
+def disable(connection: Connection, job: EngineJob, *, now: Instant) -> str:
+    """Note that a job which was locked in this transaction is disabled now, as a version that is otherwise the same.
+    Returns its name."""
+    statement = update(jobs).where(jobs.c.id == job.id).values(version=jobs.c.version + 1, updated_at=now)
+    name: str = connection.execute(statement.returning(jobs.c.name)).scalar_one()
     before = select(
         job_versions.c.job_id,
         job_versions.c.version + 1,
@@ -282,6 +284,7 @@ def disable(connection: Connection, job: EngineJob, *, now: Instant) -> None:
         literal(now, job_versions.c.created_at.type),
     ).where(job_versions.c.job_id == job.id, job_versions.c.version == job.version)
     connection.execute(job_versions.insert().from_select([column.name for column in job_versions.c], before))
+    return name
 
 
 def definitions(connection: Connection, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Definition]:

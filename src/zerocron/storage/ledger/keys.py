@@ -12,8 +12,10 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, select, update
 
+from zerocron.core.access import KEY_SCOPES, Permission, in_order
 from zerocron.core.model import Instant
 from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, pack
+from zerocron.storage.ledger.people_tables import people
 from zerocron.storage.ledger.tables import api_keys, idempotency_keys
 
 
@@ -28,6 +30,14 @@ class ApiKey:
     created_at: Instant
     last_used_at: Instant | None = None
     revoked_at: Instant | None = None
+    scopes: frozenset[Permission] = KEY_SCOPES
+    expires_at: Instant | None = None
+    created_by: str | None = None
+    """The person who made it, by id; `created_by_name` is read with lists alone."""
+    created_by_name: str | None = None
+
+    def has_expired(self, now: Instant) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
 
 
 _IDEMPOTENCY: tuple[Column[Any], ...] = (
@@ -46,38 +56,51 @@ _COLUMNS: tuple[Column[Any], ...] = (
     api_keys.c.created_at,
     api_keys.c.last_used_at,
     api_keys.c.revoked_at,
+    api_keys.c.scopes,
+    api_keys.c.expires_at,
+    api_keys.c.created_by,
 )
+_FIELDS = (*(column.name for column in _COLUMNS), "created_by_name")
 
 
 def insert(connection: Connection, key: ApiKey) -> None:
-    connection.execute(api_keys.insert(), {column.name: getattr(key, column.name) for column in _COLUMNS})
+    values = {column.name: getattr(key, column.name) for column in _COLUMNS}
+    connection.execute(api_keys.insert(), values | {"scopes": " ".join(in_order(key.scopes))})
 
 
 def find(connection: Connection, key_id: str) -> ApiKey | None:
     """The key by its id, revoked or not."""
     row = connection.execute(select(*_COLUMNS).where(api_keys.c.id == key_id)).first()
-    return None if row is None else ApiKey(*row)
+    return None if row is None else _key(*row)
 
 
 def page(connection: Connection, team_id: str, *, after: str, limit: int) -> list[ApiKey]:
     """The team's keys that are not revoked, by id."""
     query = (
-        select(*_COLUMNS)
+        select(*_COLUMNS, people.c.name.label(_FIELDS[-1]))
+        .select_from(api_keys.outerjoin(people, people.c.id == api_keys.c.created_by))
         .where(api_keys.c.team_id == team_id, api_keys.c.revoked_at.is_(None), api_keys.c.id > after)
         .order_by(api_keys.c.id)
         .limit(limit)
     )
-    return [ApiKey(*row) for row in fetch(connection, query, {})]
+    return [_key(*row) for row in fetch(connection, query, {})]
 
 
-def revoke(connection: Connection, team_id: str, key_id: str, now: Instant) -> bool:
-    """False when the team has no such key, or it is revoked already."""
+def _key(*row: Any) -> ApiKey:
+    values = dict(zip(_FIELDS, row, strict=False))
+    return ApiKey(**values | {"scopes": frozenset(map(Permission, values["scopes"].split()))})
+
+
+def revoke(connection: Connection, team_id: str, key_id: str, now: Instant) -> str | None:
+    """The key's name; None when the team has no such key, or it is revoked already."""
     statement = (
         update(api_keys)
         .where(api_keys.c.id == key_id, api_keys.c.team_id == team_id, api_keys.c.revoked_at.is_(None))
         .values(revoked_at=now)
+        .returning(api_keys.c.name)
     )
-    return connection.execute(statement).rowcount == 1
+    name: str | None = connection.execute(statement).scalar()
+    return name
 
 
 def save_last_used(connection: Connection, used: Mapping[str, Instant]) -> None:

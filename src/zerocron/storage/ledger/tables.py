@@ -235,6 +235,7 @@ sessions = Table(
 Index("ix_sessions_expires_at", sessions.c.expires_at, **_where("settled_at IS NULL"))
 Index("ix_sessions_started_at", sessions.c.started_at)
 
+# `scopes`: with blanks between them. `created_by`: the person who made it; null when that was a key or the server.
 api_keys = Table(
     "api_keys",
     metadata,

@@ -20,6 +20,38 @@ def _open_rows(name: str, table: str, columns: list[str], condition: str) -> Non
     op.create_index(name, table, columns, unique=False, sqlite_where=where, postgresql_where=where)
 
 
+# The audit log is added to. Nobody changes an entry, and nobody removes one that is young, whatever a query says.
+_REFUSE_CHANGE = "RAISE(ABORT, 'entries of the audit log are never changed')"
+_REFUSE_REMOVAL = "RAISE(ABORT, 'entries of the audit log are kept for 30 days at least')"
+_APPEND_ONLY = {
+    "sqlite": (
+        f"CREATE TRIGGER audit_entries_change BEFORE UPDATE ON audit_entries BEGIN SELECT {_REFUSE_CHANGE}; END",
+        "CREATE TRIGGER audit_entries_removal BEFORE DELETE ON audit_entries "
+        "WHEN OLD.at > (CAST(strftime('%s', 'now') AS INTEGER) - 2592000) * 1000 "
+        f"BEGIN SELECT {_REFUSE_REMOVAL}; END",
+    ),
+    "postgresql": (
+        """
+        CREATE FUNCTION audit_entries_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF TG_OP = 'DELETE' THEN
+                IF OLD.at <= (extract(epoch FROM clock_timestamp()) - 2592000) * 1000 THEN
+                    RETURN OLD;
+                END IF;
+                RAISE EXCEPTION 'entries of the audit log are kept for 30 days at least';
+            END IF;
+            RAISE EXCEPTION 'entries of the audit log are never changed';
+        END
+        $$
+        """,
+        "CREATE TRIGGER audit_entries_change BEFORE UPDATE OR DELETE ON audit_entries "
+        "FOR EACH ROW EXECUTE FUNCTION audit_entries_refuse()",
+        "CREATE TRIGGER audit_entries_removal BEFORE TRUNCATE ON audit_entries "
+        "FOR EACH STATEMENT EXECUTE FUNCTION audit_entries_refuse()",
+    ),
+}
+
+
 def _keep_first_team() -> None:
     """The team that everything has belonged to until now gets the row that others refer to."""
     clock = {
@@ -147,6 +179,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_audit_entries")),
     )
     op.create_index("ix_audit_entries_subject_id_at", "audit_entries", ["subject_id", "at"], unique=False)
+    op.create_index(
+        "ix_audit_entries_team_id_action_at", "audit_entries", ["team_id", "action", "at", "id"], unique=False
+    )
     op.create_index("ix_audit_entries_team_id_at", "audit_entries", ["team_id", "at", "id"], unique=False)
     op.create_table(
         "team_minutes",
@@ -156,6 +191,8 @@ def upgrade() -> None:
         sa.Column("skipped", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("team_id", "minute", name=op.f("pk_team_minutes")),
     )
+    for statement in _APPEND_ONLY[op.get_bind().dialect.name]:
+        op.execute(statement)
     _count_by_the_hour()
 
 
