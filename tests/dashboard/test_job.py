@@ -10,7 +10,7 @@ from tests.dashboard.support import Pages
 
 from zerocron.core.model import REASON_TEXTS
 from zerocron.dashboard.specimens.jobs import JOB
-from zerocron.dashboard.specimens.kinds import session
+from zerocron.dashboard.specimens.kinds import page_of, session
 from zerocron.dashboard.specimens.overview import at, job_id
 from zerocron.dashboard.words import words_of
 
@@ -200,6 +200,15 @@ async def test_what_is_done_is_told_on_the_page(what: str, done: str) -> None:
 
     assert (shown.status, shown.location) == (303, f"{PATH}?done={done}")
     assert [(each.method, each.path, each.body) for each in pages.api.sent()] == [("POST", f"{API}/{what}", None)]
+
+
+@pytest.mark.parametrize(("runs", "state"), [(["retrying", "failed"], "running"), (["failed"], "failing")])
+async def test_its_head_says_how_it_is(runs: list[str], state: str) -> None:
+    pages = Pages.of("job")
+    made = {each["status"]: each for each in pages.api.answers[f"GET {API}/runs"]["items"]}
+    pages.api.answers[f"GET {API}/runs"] = page_of([made[status] for status in runs])
+
+    assert (await pages.get(PATH)).tree.one("h1").one("span", class_="badge").text == state
 
 
 async def test_what_is_refused_is_said_on_the_page() -> None:

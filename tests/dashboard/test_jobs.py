@@ -86,6 +86,13 @@ async def test_many_are_changed_at_once(action: str, tags: list[str]) -> None:
     assert "2 jobs" in shown.tree.one(role="status").text
 
 
+async def test_the_enter_key_stops_and_deletes_nothing() -> None:
+    """It does what the first button of a form does."""
+    bulk = (await Pages.of("jobs").get("/jobs")).tree.one("form", id="bulk")
+
+    assert bulk.all("button")[0].get("value") == "add_tags"
+
+
 async def test_filters_stay_when_many_are_changed() -> None:
     pages = Pages.of("jobs", **{BULK: ALL_DONE})
     bulk = (await pages.get("/jobs?q=till&sort=name")).tree.one("form", id="bulk")

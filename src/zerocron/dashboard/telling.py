@@ -5,6 +5,7 @@ Owns the filters of the templates. Instants come as the API writes them (RFC 333
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -127,5 +128,5 @@ class Telling:
         at = read_instant(text)
         left = max(timedelta(0), at - self.now)
         return Markup('<time datetime="{}" data-live="until" title="{}">{}</time>').format(
-            at.isoformat(), escape(self._full(at.astimezone(self.zone))), self.length(left.total_seconds())
+            at.isoformat(), escape(self._full(at.astimezone(self.zone))), self.length(math.ceil(left.total_seconds()))
         )
