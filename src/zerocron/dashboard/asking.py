@@ -16,6 +16,10 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Scope
 
 PASSED_ON = (b"cookie", b"host", b"origin", b"sec-fetch-site", b"user-agent", b"x-forwarded-for", b"x-forwarded-proto")
+READING = frozenset({"/v1/schedules/preview", "/v1/requests/curl"})
+"""Asked by POST for the length of the question; they change nothing, and only our page gets the answer. So they are
+asked as from a page of ours whatever brought its reader here, where a browser's own POST would be refused: a page that
+was opened from a mail or a bookmark shows what the same page shows otherwise."""
 
 Query = Mapping[str, str | int | bool | Sequence[str] | None]
 
@@ -69,15 +73,18 @@ class Api:
     async def ask(self, method: str, path: str, query: Query | None = None, body: Any = None) -> Answer:
         """One request of the API. Raises Problem for every answer that is no success."""
         content = b"" if body is None else orjson.dumps(body)
-        headers = self._headers(content)
+        headers = self._headers(path, content)
         answer = await call(self.application, _scope(self.request.scope, method, path, query, headers), content)
         self.cookies.extend(answer.cookies)
         if answer.status >= 400:
             raise Problem(answer)
         return answer
 
-    def _headers(self, content: bytes) -> list[tuple[bytes, bytes]]:
+    def _headers(self, path: str, content: bytes) -> list[tuple[bytes, bytes]]:
         headers = [pair for pair in self.request.scope["headers"] if pair[0] in PASSED_ON]
+        if path in READING:
+            headers = [pair for pair in headers if pair[0] not in (b"origin", b"sec-fetch-site")]
+            headers.append((b"sec-fetch-site", b"same-origin"))
         if self.cookies:
             headers = [(b"cookie", _held(headers, self.cookies)), *(pair for pair in headers if pair[0] != b"cookie")]
         if content:
