@@ -16,7 +16,7 @@ from zerocron.cli.run_text import result
 from zerocron.cli.show import clean, shortened
 from zerocron.core.errors import FieldError, Invalid, TooLarge
 from zerocron.core.instants import from_rfc3339
-from zerocron.core.spans import read_seconds, span
+from zerocron.core.spans import span
 from zerocron.core.understanding import DEFAULT_TIMEZONE
 
 NOW = from_rfc3339("2026-11-29T12:00:00Z")
@@ -61,24 +61,6 @@ def test_relative_times(seconds: float, words: str) -> None:
 )
 def test_durations(milliseconds: float, words: str) -> None:
     assert times.duration(milliseconds) == words
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(30, "30 s"), (90, "90 s"), (120, "2 min"), (86_400, "1 d"), (0.5, "0.5 s"), (0, "0 s")]
-)
-def test_lengths_that_were_set(seconds: float, words: str) -> None:
-    assert span(seconds) == words
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("30", 30), ("1.5", 1.5), ("90s", 90), ("5m", 300), ("2H", 7200)])
-def test_lengths_that_are_read(text: str, seconds: float) -> None:
-    assert read_seconds(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "s", "5x", "-1", "1e3", "nan", "1.2.3", "٣"])
-def test_what_is_no_length(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a length of time"):
-        read_seconds(text)
 
 
 def test_short_times_never_have_more_than_twelve_characters() -> None:

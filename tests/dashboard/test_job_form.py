@@ -285,6 +285,18 @@ async def test_a_schedule_is_shown_as_one_types_in_the_language_and_zone_of_the_
     assert "17:00 JST" in answer.html
 
 
+async def test_an_interval_that_is_saved_shows_its_own_next_time() -> None:
+    """Read anew, it would count from now."""
+    job = {**JOB, "schedule": "every 90 minutes", "schedule_kind": "interval", "schedule_cron": None}
+    job |= {"description": "every 90 minutes", "next_run_at": "2027-03-10T15:12:00Z"}
+    pages = Pages.over({**EDITED, f"GET /v1/jobs/{JOB_ID}": job})
+    text = (await pages.get(f"/jobs/{JOB_ID}/edit")).html
+    assert 'datetime="2027-03-10T15:12:00Z"' in text
+    assert pages.api.bodies("POST", "/v1/schedules/preview") == []
+    await pages.post(f"/jobs/{JOB_ID}/edit", typed(job, ("do", "preview"), schedule="every 2 hours"))
+    assert len(pages.api.bodies("POST", "/v1/schedules/preview")) == 1
+
+
 async def test_utc_is_nobodys_choice_so_the_text_may_name_a_zone() -> None:
     pages = Pages.over(OFFERED)
     await pages.post("/jobs/new/preview", typed(NEW, timezone="UTC"))
@@ -336,9 +348,10 @@ def test_the_examples_of_a_language_are_schedules_in_it(language: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"retry.attempts": "4"}, "5 s, 10 s, 20 s: the last attempt begins 35 s"),
+        ({"retry.attempts": "4"}, "5 s, 10 s, 20 s between its attempts: 35 s in all"),
+        ({"retry.attempts": "4", "retry.jitter": "full"}, "a random part"),
         ({"retry.attempts": "2", "retry.delay": "1 min"}, "It waits 1 min before"),
-        ({"retry.attempts": "3", "retry.backoff": "linear"}, "5 s, 10 s:"),
+        ({"retry.attempts": "3", "retry.backoff": "linear"}, "5 s, 10 s between"),
         ({}, "is not tried again"),
         ({"retry.attempts": "many"}, "once the numbers can be read"),
         ({"retry.attempts": "1000000"}, "once the numbers can be read"),

@@ -9,13 +9,13 @@ import re
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _SIZES = {"ms": 0.001, "": 1, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "j": 86_400}
-_SPAN = re.compile(r"([0-9]{1,12}(?:\.[0-9]{0,6})?) ?([a-z]{0,3})", re.ASCII)
+_SPAN = re.compile(r"([0-9]{1,12}(?:\.[0-9]{0,12})?) ?([a-z]{0,3})", re.ASCII)
 
 
 def span(seconds: float) -> str:
     """A length that somebody set, in its largest whole unit: `30 s`, `90 s`, `1 d`, `0.5 s`."""
     size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size and seconds % size == 0), (1, "s"))
-    return f"{seconds / size:g} {unit}"
+    return f"{seconds / size:.12g} {unit}"
 
 
 def read_seconds(text: str) -> float:

@@ -19,6 +19,10 @@ from zerocron.core.proxies import SIGNED_IN_AS
 
 PASSED_ON = (b"cookie", b"host", b"origin", b"sec-fetch-site", b"user-agent")
 """Not what proxies say: that was read when the page was asked for, and would be believed of the wrong peer here."""
+READING = frozenset({"/v1/schedules/preview", "/v1/requests/curl"})
+"""Asked by POST for the length of the question; they change nothing, and only our page gets the answer. So they are
+asked as from a page of ours whatever brought its reader here, where a browser's own POST would be refused: a page that
+was opened from a mail or a bookmark shows what the same page shows otherwise."""
 
 Query = Mapping[str, str | int | bool | Sequence[str] | None]
 
@@ -72,7 +76,7 @@ class Api:
     async def ask(self, method: str, path: str, query: Query | None = None, body: Any = None) -> Answer:
         """One request of the API. Raises Problem for every answer that is no success."""
         content = b"" if body is None else orjson.dumps(body)
-        return await self._asked(method, path, query, content, self._headers())
+        return await self._asked(method, path, query, content, self._headers(path))
 
     async def look(self, path: str, body: Any) -> Any:
         """What is there, of something that must not stand in an address. Raises Problem.
@@ -80,7 +84,7 @@ class Api:
         Only for what changes nothing: the page asks it in its own name, without the cookie, because whoever follows a
         link from a mail comes from another site.
         """
-        kept = [pair for pair in self._headers() if pair[0] in (b"host", b"user-agent")]
+        kept = [pair for pair in self._headers(path) if pair[0] in (b"host", b"user-agent")]
         headers = [*kept, (b"sec-fetch-site", b"same-origin")]
         return (await self._asked("POST", path, None, orjson.dumps(body), headers)).data
 
@@ -95,8 +99,11 @@ class Api:
             raise Problem(answer)
         return answer
 
-    def _headers(self) -> list[tuple[bytes, bytes]]:
+    def _headers(self, path: str) -> list[tuple[bytes, bytes]]:
         headers = [pair for pair in self.request.scope["headers"] if pair[0] in PASSED_ON]
+        if path in READING:
+            headers = [pair for pair in headers if pair[0] not in (b"origin", b"sec-fetch-site")]
+            headers.append((b"sec-fetch-site", b"same-origin"))
         if self.cookies:
             headers = [(b"cookie", _held(headers, self.cookies)), *(pair for pair in headers if pair[0] != b"cookie")]
         return headers

@@ -13,7 +13,7 @@ from tests.core.schedule.strategies import attempt
 
 from zerocron.core.errors import Invalid
 from zerocron.core.schedule import Schedule, check_timezone, tzdata_version
-from zerocron.core.schedule.zones import DAY, changed_hours, local_to_seconds, segment_at
+from zerocron.core.schedule.zones import DAY, changed_hours, local_to_seconds, segment_at, timezones
 
 NAMES = resources.files("tzdata").joinpath("zones").read_text("ascii").split()
 
@@ -162,3 +162,12 @@ def test_a_local_time_is_shown_never_once_or_twice(wall: str, shown_at: list[str
         return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
 
     assert local_to_seconds("Europe/Paris", seconds(wall)) == [seconds(text) for text in shown_at]
+
+
+def test_the_zones_to_choose_from_are_places_and_utc() -> None:
+    names = timezones()
+    assert names[0] == "UTC"
+    assert names[1:] == sorted(set(names[1:]))
+    assert {"Europe/Paris", "Asia/Kathmandu", "America/Argentina/Ushuaia"} <= set(names)
+    assert not {"US/Eastern", "Etc/GMT+5", "EST", "Factory"} & set(names)
+    assert all(check_timezone(name) == name for name in names)

@@ -66,6 +66,8 @@ class Preview:
     told: Mapping[str, Any] | None = None
     slots: tuple[Slot, ...] = ()
     refusal: Problem | None = None
+    is_saved: bool = False
+    """It is of a job as it is saved: no further slot of a paused or completed one is no fault."""
 
     @property
     def is_about_days(self) -> bool:
@@ -141,7 +143,8 @@ async def preview_part(visit: Visit) -> Response:
 
 async def waits_part(visit: Visit) -> Response:
     """POST /jobs/new/waits: when a failed run would be tried again."""
-    return visit.page("job_form/waits.html", waits=_waits(Draft.of_form(await visit.form())))
+    draft = Draft.of_form(await visit.form())
+    return visit.page("job_form/waits.html", draft=draft, waits=_waits(draft))
 
 
 async def try_part(visit: Visit) -> Response:
@@ -261,7 +264,7 @@ async def _form(visit: Visit, content: Content, problem: Problem | None = None) 
         beside=[*filter(job_draft.has_input, problem.errors if problem is not None else ()), "curl"],
         opened=opened,
         changed=open_sections(changed, ()),
-        preview=await _preview(visit, draft),
+        preview=_as_saved(visit, content) or await _preview(visit, draft),
         waits=_waits(draft),
         zones=timezones(),
         channels=await _offered(visit, "/v1/channels"),
@@ -286,6 +289,21 @@ async def _offered(visit: Visit, path: str) -> list[Any]:
             return []
         raise
     return items
+
+
+def _as_saved(visit: Visit, content: Content) -> Preview | None:
+    """What is saved, while nobody has typed another schedule. An interval and "in 20 minutes" count from when they were
+    saved: read anew, they would show other times than those at which the job runs."""
+    job = content.job
+    if job is None or job["schedule_kind"] == "cron":
+        return None
+    if any(content.draft.get(name) != job[name] for name in ("schedule", "timezone", "dst", "day_match")):
+        return None
+    told = {name: job[name] for name in ("description", "schedule_cron", "timezone", "warnings")}
+    following = [] if job["next_run_at"] is None else [job["next_run_at"]]
+    return Preview(
+        {**told, "clock_changes": ()}, tuple(_slot(visit, at, job["timezone"]) for at in following), is_saved=True
+    )
 
 
 async def _preview(visit: Visit, draft: Draft) -> Preview:

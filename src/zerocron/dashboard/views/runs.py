@@ -103,9 +103,9 @@ def _in_words(visit: Visit, text: str | None) -> str:
 
 
 def _meaning(shown: Shown | None) -> str:
-    """What the kind of an error means, where its message does not say it already."""
+    """What the kind of an error means, where its message does not say it already, as that of a rule always does."""
     error = None if shown is None else shown.execution["error"]
-    if error is None:
+    if error is None or error["kind"] == "rule":
         return ""
     meaning = (ERROR_KINDS | OWN_KINDS).get(error["kind"], "")
     return "" if meaning == error["message"] else meaning
