@@ -15,6 +15,14 @@ RUN pip wheel --no-cache-dir --disable-pip-version-check --require-hashes --only
 
 COPY pyproject.toml README.md ./
 COPY src ./src
+
+# What the pages are made of, by the lock file with its hashes; npm comes as a Python package.
+COPY requirements-node.lock ./
+COPY frontend ./frontend
+RUN pip install --no-cache-dir --disable-pip-version-check --require-hashes --only-binary=:all: \
+        --requirement requirements-node.lock \
+    && python frontend/fetch.py
+
 RUN pip install --no-cache-dir --disable-pip-version-check --no-index --find-links /wheels \
         --requirement requirements-build.in \
     && pip wheel --no-cache-dir --disable-pip-version-check --no-index --no-deps --no-build-isolation \

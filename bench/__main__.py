@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from bench import cluster, idle, lateness, pings, schedules, sustained
+from bench import cluster, idle, lateness, pages, pings, schedules, sustained
 
 BENCHES: dict[str, Callable[[], None]] = {
     "burst": lateness.burst,
@@ -27,6 +27,7 @@ BENCHES: dict[str, Callable[[], None]] = {
     "cluster-fairness": cluster.fairness,
     "cluster-million": cluster.million,
     "cluster-claim": cluster.claim,
+    "cluster-pages": pages.pages,
 }
 
 if __name__ == "__main__":

@@ -15,18 +15,12 @@ from typing import Any
 
 from docs.notifications_page import notifications_page
 from docs.schedules_page import schedules_page
-from zerocron.core.exchange import ERROR_KINDS, OWN_SHORTAGE_KINDS, PERMANENT_KINDS, TIMEOUT_KINDS
+from zerocron.core.exchange import ERROR_KINDS, OWN_KINDS, OWN_SHORTAGE_KINDS, PERMANENT_KINDS, TIMEOUT_KINDS
 from zerocron.core.model import REASON_TEXTS
 from zerocron.settings import CHOICES, PREFIX, Settings
 
 HERE = Path(__file__).parent
 MADE = "<!-- Made by `make docs`; do not edit. -->\n\n"
-
-OWN_KINDS = {
-    "rule": "An answer came, and the job's success rule does not accept it. The message says which rule.",
-    "node_lost": "The process that ran it stopped before the result was recorded; the request may have been sent.",
-    "internal": "0cron itself failed while executing this attempt. That is a bug; the server's log has the details.",
-}
 
 
 def settings_page() -> str:
@@ -101,7 +95,10 @@ def cli_page() -> str:
 COMMANDS: tuple[tuple[str, ...], ...] = (
     (),
     ("serve",),
-    *(("jobs", verb) for verb in ("create", "list", "show", "edit", "pause", "resume", "trigger", "delete", "runs")),
+    *(
+        ("jobs", verb)
+        for verb in ("create", "list", "show", "edit", "pause", "resume", "trigger", "explain", "delete", "runs")
+    ),
     ("runs", "show"),
     *(("signing", verb) for verb in ("rotate", "show")),
     *(("secrets", verb) for verb in ("set", "list", "delete", "rotate", "new-key")),
@@ -116,6 +113,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     *(("keys", verb) for verb in ("create", "list", "revoke")),
     ("preview",),
     ("doctor",),
+    ("teams", "limits"),
 )
 
 

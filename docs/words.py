@@ -14,6 +14,9 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_file
 from babel.messages.pofile import read_po, write_po
 
+from zerocron.core.exchange import ERROR_KINDS, OWN_KINDS
+from zerocron.core.model import REASON_TEXTS
+
 DASHBOARD = Path(__file__).parents[1] / "src" / "zerocron" / "dashboard"
 KEYWORDS = {"_": None, "gettext": None, "ngettext": (1, 2), "N_": None}
 _CHANGING = ('"POT-Creation', '"PO-Revision', '"Last-Translator', '"Generated-By', '"Project-Id', '"Report-Msgid')
@@ -36,7 +39,15 @@ def templates() -> dict[str, Catalog]:
         catalog = found.setdefault(area, Catalog(charset="utf-8"))
         for message in _messages(path):
             catalog.add(message)
+    for text in _of_core():
+        found["runs"].add(text)
     return found
+
+
+def _of_core() -> Iterator[str]:
+    """The sentences that the API tells in English and that the pages of runs say in their reader's language."""
+    yield from REASON_TEXTS.values()
+    yield from (ERROR_KINDS | OWN_KINDS).values()
 
 
 def _messages(path: Path) -> Iterator[str | tuple[str, ...]]:

@@ -17,52 +17,65 @@ import re
 import resource
 import signal
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import structlog
 from fastapi import FastAPI
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
 
 from zerocron import __version__
 from zerocron.actions import resume
+from zerocron.actions.changes import Changes
 from zerocron.actions.channels import Channels
+from zerocron.actions.entrance import Entrance
+from zerocron.actions.explaining import Explaining
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
+from zerocron.actions.oidc import Client, Issuer
+from zerocron.actions.one_time_links import new_reset_link, new_setup_link
+from zerocron.actions.overview import Overview
 from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
 from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets, check_master_keys
+from zerocron.actions.sign_ins import SignIns
 from zerocron.actions.signing import Signing
+from zerocron.actions.single_sign_on import SingleSignOn
+from zerocron.actions.team_limits import TeamLimits
 from zerocron.api.application import create_application
+from zerocron.api.forwarded import Forwarded
 from zerocron.api.services import Services
 from zerocron.channels.contract import Kind, Ways
 from zerocron.channels.registry import KINDS
 from zerocron.channels.sending import Outlets
 from zerocron.clock import Clock, LedgerClock, SystemClock
 from zerocron.core.addresses import OwnEndpoint, parse_allow
-from zerocron.core.errors import Unauthorized, Unavailable
+from zerocron.core.errors import Conflict, Invalid, Unauthorized
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.schedule import tzdata_version
 from zerocron.core.sealing import Keyring, new_master_key, read_master_keys
+from zerocron.core.single_sign_on import parse_domains
 from zerocron.dashboard import gallery, site
 from zerocron.demo import SAMPLES, DemoTarget, make_monitor, make_samples
 from zerocron.engine.run import Bounds, Engine, Loop
 from zerocron.engine.sessions import RENEW_SECONDS, OnTime, Session
 from zerocron.engine.starting import StopPoint
+from zerocron.engine.team_history import TeamHistory
+from zerocron.engine.trying import Trying
 from zerocron.engine.zonedata import ZoneData
 from zerocron.metrics import Metrics
 from zerocron.outbound import Outbound
+from zerocron.private_files import keep_first_private, read_if_there, write_private
 from zerocron.serving import HttpServer, listen, url_of
 from zerocron.settings import Settings
 from zerocron.storage.ledger.database import Ledger, SqliteLedger
 from zerocron.storage.ledger.membership import Membership
 from zerocron.storage.ledger.postgres import PostgresLedger
-from zerocron.storage.ledger.sessions import database_time, live_clock_differences
+from zerocron.storage.ledger.sessions import database_time
 from zerocron.storage.migrations import upgrade
 from zerocron.storage.timetable.contract import Timetable
 from zerocron.storage.timetable.memory import MemoryTimetable
@@ -105,6 +118,8 @@ class Node:
     ledger: Ledger
     monitors: Monitors
     pings: Pings
+    clock: Clock
+    changes: Changes
 
 
 @contextlib.asynccontextmanager
@@ -120,6 +135,7 @@ async def run_node(
     """A node that works until the block is left. Raises Conflict when another process has its data."""
     _tune_interpreter(settings)
     _allow_open_files(settings)
+    _warn_of_proxies(settings)
     async with contextlib.AsyncExitStack() as stack:
         ground = await _lay_ground(settings, clock, stack)
         ledger, clock, metrics = ground.ledger, ground.clock, ground.metrics
@@ -128,68 +144,132 @@ async def run_node(
         outbound = await _open_door(settings, stack)
         outlets = _outlets(settings, outbound, clock, kinds)
         engine = _make_engine(settings, ground, outbound, outlets, stop_point) if settings.role != "api" else None
-        jobs = Jobs(
-            ledger=ledger,
-            timetable=ground.timetable,
-            clock=clock,
-            allow_insecure_tls=settings.allow_insecure_tls,
-        )
         keys = Keys(ledger=ledger, clock=clock)
         secrets = Secrets(ledger=ledger, clock=clock, keyring=ground.keyring, stop_point=stop_point)
         channels = Channels(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
+        entrance = Entrance(ledger=ledger, clock=clock, secrets=secrets, outlets=outlets)
+        stack.push_async_callback(entrance.close)
         monitors, pings, ping_loops = await _make_monitors(settings, ground, stack)
         if engine is not None:
             engine.heartbeat.pings_owed_since = lambda: pings.owed_since
         if settings.role != "engine":
             await _keep_local_key(keys, settings.local_key_path)
+        beside: list[Loop] = []
+        changes = Changes(ledger=ledger, clock=clock)
+        stack.push_async_callback(changes.close)
         application = create_application(
             Services(
                 ledger=ledger,
                 timetable=ground.timetable,
-                jobs=jobs,
+                jobs=(jobs := _make_jobs(settings, ground)),
                 keys=keys,
                 secrets=secrets,
                 signing=Signing(ledger=ledger, clock=clock, secrets=secrets),
                 clock=clock,
                 metrics=metrics,
                 stalled=partial(_stalled, engine, ping_loops),
+                loops=partial(_loops, engine, ping_loops, beside),
+                ledger_kind="postgresql" if settings.database_url else "sqlite",
+                timetable_kind="redis" if settings.redis_url else "memory",
                 version=__version__,
                 serve_metrics=settings.metrics,
                 monitors=monitors,
                 channels=channels,
                 pings=pings,
                 base_url=outlets.base_url,
+                limits=settings.limits,
+                entrance=entrance,
+                overview=Overview(ledger=ledger, clock=clock),
+                changes=changes,
+                explaining=Explaining(ledger=ledger, clock=clock),
+                trying=_make_trying(settings, ground, outbound, stack),
+                single_sign_on=_single_sign_on(settings, ground, outbound, entrance),
             ),
             only_operation=settings.role == "engine",
+            forwarded=Forwarded(settings.proxies, settings.trusted_header) if settings.proxies else None,
         )
         if settings.role != "engine":
-            site.install(application, now_ms=clock.now, version=__version__)
-            if settings.development:
-                application.router.routes.extend(gallery.routes())
-        if engine is not None:
-            await engine.start()
-            stack.push_async_callback(engine.stop, settings.drain_seconds, force)
-        else:
-            time_keeping = Loop("clock", partial(_keep_time, ledger, ground.on_time), clock=clock, metrics=metrics)
-            time_keeping.start()
-            stack.push_async_callback(time_keeping.stop)
-        _start_upkeep(engine, keys, ground, stack)
-        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings)
+            _add_pages(application, settings, clock)
+        await _start_work(engine, settings, ground, force, stack)
+        beside += _start_upkeep(settings, engine, keys, entrance.sign_ins, ground, stack)
+        yield Node(engine, application, jobs, keys, secrets, ledger, monitors, pings, clock, changes)
 
 
-def _start_upkeep(engine: Engine | None, keys: Keys, ground: Ground, stack: contextlib.AsyncExitStack) -> None:
-    """What goes on beside the work: it may be late, and its failures stop nothing."""
-    clock, metrics = ground.clock, ground.metrics
-    key_use = Loop("key-use", keys.save_use, clock=clock, metrics=metrics)
-    key_use.start()
-    stack.push_async_callback(_stop_key_use, key_use, keys)
-    if engine is None:
+def _make_jobs(settings: Settings, ground: Ground) -> Jobs:
+    return Jobs(
+        ledger=ground.ledger,
+        timetable=ground.timetable,
+        clock=ground.clock,
+        allow_insecure_tls=settings.allow_insecure_tls,
+        limits=settings.limits,
+    )
+
+
+def _add_pages(application: FastAPI, settings: Settings, clock: Clock) -> None:
+    site.install(application, now_ms=clock.now, version=__version__)
+    if settings.development:
+        application.router.routes.extend(gallery.routes())
+
+
+def _make_trying(settings: Settings, ground: Ground, outbound: Outbound, stack: contextlib.AsyncExitStack) -> Trying:
+    trying = Trying(
+        ledger=ground.ledger,
+        clock=ground.clock,
+        keyring=ground.keyring,
+        send=outbound.send,
+        allow_insecure_tls=settings.allow_insecure_tls,
+    )
+    stack.push_async_callback(trying.close)
+    return trying
+
+
+async def _start_work(
+    engine: Engine | None,
+    settings: Settings,
+    ground: Ground,
+    force: asyncio.Event | None,
+    stack: contextlib.AsyncExitStack,
+) -> None:
+    """Begin to run jobs; a node without an engine only keeps the ledger's time."""
+    if engine is not None:
+        await engine.start()
+        stack.push_async_callback(engine.stop, settings.drain_seconds, force)
         return
-    zone_data = ZoneData(ledger=ground.ledger, timetable=ground.timetable, clock=clock, version=tzdata_version())
-    for name, tick in (("secret-use", engine.unsealer.save_use), ("zone-data", zone_data.tick)):
-        loop = Loop(name, tick, clock=clock, metrics=metrics)
+    tick = partial(_keep_time, ground.ledger, ground.on_time)
+    time_keeping = Loop("clock", tick, clock=ground.clock, metrics=ground.metrics)
+    time_keeping.start()
+    stack.push_async_callback(time_keeping.stop)
+
+
+def _start_upkeep(
+    settings: Settings,
+    engine: Engine | None,
+    keys: Keys,
+    sign_ins: SignIns,
+    ground: Ground,
+    stack: contextlib.AsyncExitStack,
+) -> list[Loop]:
+    """What goes on beside the work: it may be late, and its failures stop nothing."""
+    loops: list[Loop] = []
+
+    def keep(name: str, tick: Callable[[], Awaitable[float]], at_last: Callable[[], Awaitable[object]] | None) -> None:
+        loop = Loop(name, tick, clock=ground.clock, metrics=ground.metrics)
         loop.start()
-        stack.push_async_callback(loop.stop)
+        loops.append(loop)
+        stack.push_async_callback(loop.stop if at_last is None else partial(_stop_and_save, loop, at_last))
+
+    keep("key-use", keys.save_use, keys.save_use)
+    keep("sign-in-use", sign_ins.save_use, sign_ins.save_use)
+    if engine is not None:
+        zone_data = ZoneData(
+            ledger=ground.ledger, timetable=ground.timetable, clock=ground.clock, version=tzdata_version()
+        )
+        keep("secret-use", engine.unsealer.save_use, None)
+        keep("zone-data", zone_data.tick, None)
+        history = TeamHistory(ledger=ground.ledger, clock=ground.clock, bytes_max=settings.limits.history_bytes_max)
+        keep("team-history", history.tick, None)
+        keep("tally", engine.tally.tick, engine.tally.save)
+    return loops
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,10 +311,10 @@ async def _find_master_keys(settings: Settings, ledger: Ledger) -> Keyring:
         keyring = Keyring()
     else:
         hint = f"Put back the file {path} as it was, or set ZEROCRON_SECRET_KEY to what it held."
-        text = await asyncio.to_thread(_read_if_there, path)
+        text = await asyncio.to_thread(read_if_there, path)
         if text is None:
             await check_master_keys(ledger, Keyring(), hint)  # a key that was lost must not be replaced by another one
-            text = await asyncio.to_thread(_keep_first_private, path, new_master_key())
+            text = await asyncio.to_thread(keep_first_private, path, new_master_key())
         keyring = read_master_keys(text, source=str(path))
     await check_master_keys(ledger, keyring, hint)
     return keyring
@@ -262,6 +342,39 @@ async def _open_door(settings: Settings, stack: contextlib.AsyncExitStack) -> Ou
 def _outlets(settings: Settings, outbound: Outbound, clock: Clock, kinds: Mapping[str, Kind]) -> Outlets:
     ways = Ways(outbound.send, clock.now, mail=settings.mail, apprise_allowed=settings.apprise, dial=outbound.dial)
     return Outlets(kinds, ways, settings.base_url.rstrip("/"))
+
+
+def _single_sign_on(settings: Settings, ground: Ground, outbound: Outbound, entrance: Entrance) -> SingleSignOn:
+    """By whose word people may sign in. Raises Invalid for an issuer on a server without a master key."""
+    issuer = None
+    if settings.oidc_issuer:
+        if not ground.keyring:
+            raise Invalid(
+                "ZEROCRON_OIDC_ISSUER: what browsers keep meanwhile is signed with the master key, and there is none. "
+                "Set ZEROCRON_SECRET_KEY, the same on every node; make one with: 0cron secrets new-key",
+                field="ZEROCRON_OIDC_ISSUER",
+            )
+        if settings.oidc_issuer.startswith("http:"):
+            log.warning(
+                "issuer_without_tls", hint="Whoever stands between this server and the issuer can sign in as anybody."
+            )
+        client = Client(
+            settings.oidc_issuer,
+            settings.oidc_client_id,
+            settings.oidc_client_secret,
+            settings.base_url.rstrip("/") + "/auth/oidc/callback",
+        )
+        issuer = Issuer(client=client, send=outbound.send, clock=ground.clock)
+    return SingleSignOn(
+        ledger=ground.ledger,
+        clock=ground.clock,
+        sign_ins=entrance.sign_ins,
+        keyring=ground.keyring,
+        issuer=issuer,
+        issuer_name=settings.oidc_name or urlsplit(settings.oidc_issuer).hostname or "",
+        takes_header=bool(settings.trusted_header),
+        domains=parse_domains(settings.sign_up_domains),
+    )
 
 
 def _make_engine(
@@ -300,6 +413,7 @@ def _make_engine(
             retry_percent_max=settings.retry_percent_max,
             history_days=settings.history_days,
             history_runs_per_job=settings.history_runs_per_job,
+            runs_per_minute_max=settings.limits.runs_per_minute_max,
         ),
         stop_point=stop_point,
     )
@@ -341,6 +455,14 @@ def _stalled(engine: Engine | None, ping_loops: list[Loop]) -> list[str]:
     """Names of parts that do not go round, whichever this node has."""
     stalled = engine.stalled() if engine is not None else []
     return [*stalled, *(loop.name for loop in ping_loops if loop.is_stalled)]
+
+
+def _loops(engine: Engine | None, ping_loops: list[Loop], beside: list[Loop]) -> list[tuple[str, bool]]:
+    """(name, whether it goes round) of every loop that this node has."""
+    stalled = {*_stalled(engine, ping_loops), *(loop.name for loop in beside if loop.is_stalled)}
+    known = [*(engine.loops if engine is not None else ()), *ping_loops, *beside]
+    names = [loop.name for loop in known]
+    return [(name, name not in stalled) for name in [*names, *sorted(stalled - set(names))]]
 
 
 async def _open_ledger(settings: Settings, clock: Clock | None) -> tuple[Ledger, Clock, OnTime]:
@@ -396,6 +518,16 @@ def _allow_open_files(settings: Settings) -> None:
         log.warning("few_open_files_allowed", allowed=allowed, wanted=wanted, hint="Raise the limit of open files.")
 
 
+def _warn_of_proxies(settings: Settings) -> None:
+    """This server speaks no TLS itself: where people reach it by https, something stands before it."""
+    if settings.base_url.startswith("https:") and not settings.proxies and settings.role != "engine":
+        log.warning(
+            "no_trusted_proxies",
+            hint="The base URL is https, so there is a proxy, which ZEROCRON_TRUSTED_PROXIES does not name. Until then "
+            "all clients count as one, and cookies cannot be marked as Secure.",
+        )
+
+
 def _tune_interpreter(settings: Settings) -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS["postgresql" if settings.database_url else "sqlite"])
     gc.set_threshold(*GARBAGE_THRESHOLDS)
@@ -403,66 +535,20 @@ def _tune_interpreter(settings: Settings) -> None:
     gc.freeze()  # modules and classes stay for ever; no need to look at them again and again
 
 
-async def _stop_key_use(loop: Loop, keys: Keys) -> None:
+async def _stop_and_save(loop: Loop, save: Callable[[], Awaitable[object]]) -> None:
     await loop.stop()
-    await keys.save_use()
+    await save()
 
 
 async def _keep_local_key(keys: Keys, path: Path) -> None:
     """See to it that the file beside the data holds an API key that works, readable by its owner only."""
-    text = await asyncio.to_thread(_read_if_there, path)
+    text = await asyncio.to_thread(read_if_there, path)
     if text is not None:
         with contextlib.suppress(Unauthorized):
             await keys.recognise(f"Bearer {text}")
             return
     _, token = await keys.create(DEFAULT_TEAM_ID, "local command line")
-    await asyncio.to_thread(_write_private, path, token.text + "\n")
-
-
-def _read_if_there(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except FileNotFoundError:
-        return None
-
-
-def _write_private(path: Path, text: str) -> None:
-    """The file holds the text, whole, for its owner only (0600)."""
-    with _draft(path, text) as draft:
-        draft.replace(path)
-
-
-def _keep_first_private(path: Path, text: str) -> str:
-    """What the file holds: the text, or what another process wrote first."""
-    with _draft(path, text + "\n") as draft:
-        try:
-            os.link(draft, path)  # which replaces nothing
-        except FileExistsError:
-            return path.read_text(encoding="utf-8").strip()
-        except OSError:
-            draft.replace(path)  # a file system without links; the ledger's lock lets one process come so far
-    return text
-
-
-@contextlib.contextmanager
-def _draft(path: Path, text: str) -> Iterator[Path]:
-    """A file beside the path, to become it. Its name is its own: process ids are the same in many containers."""
-    file, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
-    draft = Path(name)
-    try:
-        try:
-            os.write(file, text.encode())
-            os.fsync(file)
-        finally:
-            os.close(file)
-        yield draft
-    finally:
-        draft.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # what is sealed with a key must not outlive it in a power cut
-    finally:
-        os.close(folder)
+    await asyncio.to_thread(write_private, path, token.text + "\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,6 +561,7 @@ class Announcement:
     role: str
     ledger: str
     timetable: str
+    setup_url: str | None = None
 
 
 async def serve(
@@ -509,7 +596,8 @@ async def serve(
             await make_samples(node.jobs, target.port)
             target.ping_url = await make_monitor(node.monitors, url_of(listener))
         url = url_of(listener)
-        await asyncio.to_thread(_write_private, settings.local_url_path, url + "\n")
+        setup_path = await _setup_path(node) if settings.role != "engine" else None
+        await asyncio.to_thread(write_private, settings.local_url_path, url + "\n")
         stack.callback(settings.local_url_path.unlink, missing_ok=True)
         announce(
             Announcement(
@@ -519,9 +607,11 @@ async def serve(
                 settings.role,
                 "PostgreSQL" if settings.database_url else "SQLite",
                 "Redis" if settings.redis_url else "memory",
+                None if setup_path is None else (settings.base_url.rstrip("/") or url) + setup_path,
             )
         )
         await stopping.wait()
+        await node.changes.close()  # who listens would keep the server from stopping
         if node.engine is not None:
             await node.engine.stop(settings.drain_seconds, force)  # first of all, so that the API answers meanwhile
 
@@ -538,56 +628,61 @@ def _on_signals(stopping: asyncio.Event, force: asyncio.Event) -> None:
         loop.add_signal_handler(number, stop, number.name)
 
 
+async def _setup_path(node: Node) -> str | None:
+    """Where the first owner is made; None when there is one."""
+    now = node.clock.now()
+    try:
+        return await node.ledger.write(lambda connection: new_setup_link(connection, now))
+    except Conflict:
+        return None
+
+
+@contextlib.asynccontextmanager
+async def _ledger_of_command(settings: Settings) -> AsyncIterator[Ledger]:
+    """The ledger for a small act of a command, also beside a server that runs. Raises Invalid, Unavailable."""
+    ledger: Ledger
+    if settings.database_url:
+        ledger = await PostgresLedger.open(settings.database_url, upgrade, connections_max=3)
+    else:
+        try:
+            ledger = await SqliteLedger.open(settings.database_path, upgrade)
+        except Conflict:
+            ledger = SqliteLedger.beside(settings.database_path)
+    try:
+        yield ledger
+    finally:
+        await ledger.close()
+
+
+async def one_time_url(settings: Settings, *, reset_email: str | None = None, remove_totp: bool = False) -> str:
+    """A link that makes the first owner, or lets the person of that address set a new password (`remove_totp`: and
+    takes off the second factor that they have lost). A server may run. Raises Conflict when there is an owner,
+    NotFound, Invalid, Unavailable."""
+
+    def make(connection: Connection) -> str:
+        now = database_time(connection) or SystemClock().now()
+        if reset_email is None:
+            return new_setup_link(connection, now)
+        return new_reset_link(connection, reset_email, now, remove_totp=remove_totp)
+
+    async with _ledger_of_command(settings) as ledger:
+        path = await ledger.write(make)
+    running_at = await asyncio.to_thread(read_if_there, settings.local_url_path)
+    return (settings.base_url or running_at or f"http://{settings.host}:{settings.port}").rstrip("/") + path
+
+
+@contextlib.asynccontextmanager
+async def team_limits(settings: Settings) -> AsyncIterator[TeamLimits]:
+    """For `0cron teams limits`: the verbs on the ledger, also beside a server. Raises Invalid, Unavailable."""
+    async with _ledger_of_command(settings) as ledger:
+        clock: Clock = SystemClock()
+        if settings.database_url:
+            clock = LedgerClock()
+            await _keep_time(ledger, clock.observe)
+        yield TeamLimits(ledger=ledger, clock=clock, defaults=settings.limits)
+
+
 async def migrate(settings: Settings) -> None:
     """Bring the ledger's schema up to date, and nothing else. Raises Conflict, Invalid, Unavailable."""
     ledger, _, _ = await _open_ledger(settings, None)
     await ledger.close()
-
-
-@dataclass(frozen=True, slots=True)
-class Away:
-    """A service that could not be used, and why."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterState:
-    """What a look at PostgreSQL and Redis found. `redis_policy` None: no Redis is configured."""
-
-    nodes: int | Away
-    clock_ahead_ms: int
-    redis_policy: str | Away | None
-
-
-async def look_at_cluster(settings: Settings) -> ClusterState:
-    """For `doctor`: connect to both services, change nothing. Raises Invalid for a URL that makes no sense."""
-    nodes: int | Away
-    ahead_ms = 0
-    try:
-        ledger = await PostgresLedger.open(settings.database_url, lambda _connection: None, connections_max=3)
-    except Unavailable as error:
-        nodes = Away(error.message)
-    else:
-        try:
-            nodes, ahead_ms = await ledger.read(_living_nodes)
-        except (Unavailable, DBAPIError):
-            nodes = Away("Its schema is not there yet, or cannot be read; a server makes it when it starts.")
-        finally:
-            await ledger.close()
-    redis_policy: str | Away | None = None
-    if settings.redis_url:
-        timetable = await RedisTimetable.open(settings.redis_url, prefix=settings.redis_prefix)
-        try:
-            await timetable.size()
-            redis_policy = await timetable.eviction_policy()
-        except Unavailable as error:
-            redis_policy = Away(error.message)
-        finally:
-            await timetable.close()
-    return ClusterState(nodes, ahead_ms, redis_policy)
-
-
-def _living_nodes(connection: Connection) -> tuple[int, int]:
-    now = database_time(connection) or 0
-    return len(live_clock_differences(connection, now)), SystemClock().now() - now

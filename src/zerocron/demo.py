@@ -146,14 +146,15 @@ MONITOR = MonitorSpec(
 async def make_monitor(monitors: Monitors, url: str) -> str:
     """Create the sample monitor if it is not there; its ping URL on the server at `url`. Pause the job that reports
     to it to see it go down."""
-    found = [one for one in await monitors.page(DEFAULT_TEAM_ID, tag="demo") if one.monitor.name == MONITOR.name]
+    listed, _ = await monitors.page(DEFAULT_TEAM_ID, tag="demo")
+    found = [one for one in listed if one.monitor.name == MONITOR.name]
     seen = found[0] if found else (await monitors.create(DEFAULT_TEAM_ID, MONITOR))[0]
     return f"{url}/v1/ping/{seen.token}"
 
 
 async def make_samples(jobs: Jobs, port: int) -> None:
     """Create the sample jobs that are not there, and point the others at the target's port of today."""
-    known = {job.name: job for job in await jobs.page(DEFAULT_TEAM_ID, tag="demo", limit=200)}
+    known = {job.name: job for _, job in await jobs.page(DEFAULT_TEAM_ID, tag="demo", limit=200)}
     for sample in SAMPLES:
         url = f"http://127.0.0.1:{port}{sample.path}"
         job = known.get(sample.spec.name)

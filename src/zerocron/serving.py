@@ -92,6 +92,7 @@ class HttpServer:
             http=BoundedProtocol,
             ws="none",
             log_config=None,
+            proxy_headers=False,  # it would believe them of everybody on this machine; zerocron.api.forwarded decides
             access_log=False,  # paths may hold tokens, and the metrics count
             lifespan="off",
             server_header=False,

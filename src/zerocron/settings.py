@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
@@ -16,7 +17,10 @@ from typing import Any
 
 from zerocron.core.errors import FieldError, Invalid
 from zerocron.core.mail import FROM_SETTING, URL_SETTING, Mail, read_mail
+from zerocron.core.proxies import TrustedProxies, parse_proxies
 from zerocron.core.requests import check_url
+from zerocron.core.single_sign_on import check_issuer, parse_domains
+from zerocron.core.team_limits import Limits
 
 PREFIX = "ZEROCRON_"
 
@@ -85,6 +89,35 @@ class Settings:
         "that calls its own scheduler can go round for ever. With a path, such as https://example.com/cron, the rest "
         "of that host is like any other.",
     )
+    trusted_proxies: str = _knob(
+        "",
+        "The proxies before this server, as networks or addresses: 10.0.0.5,fd00::/64. What they say of a client's "
+        "address (X-Forwarded-For) and of TLS (X-Forwarded-Proto) is believed; of others it is not, so that nobody can "
+        "pass for somebody else. Let them overwrite what a client sent of X-Forwarded-Proto.",
+    )
+    trusted_header: str = _knob(
+        "",
+        "The header by which a trusted proxy says who has signed in there, such as Remote-Email; it holds an email "
+        "address. Needs trusted_proxies. Of anybody else it is taken away. See docs/single-sign-on.md.",
+    )
+    oidc_issuer: str = _knob(
+        "",
+        "An issuer of OpenID Connect at which people may sign in, such as https://accounts.google.com, written as it "
+        "calls itself. Needs oidc_client_id and base_url; register BASE_URL/auth/oidc/callback there. One on a private "
+        "address needs outbound_allow. See docs/single-sign-on.md.",
+    )
+    oidc_client_id: str = _knob("", "What the issuer calls this server.")
+    oidc_client_secret: str = _knob(
+        "",
+        "The secret that goes with it; empty for a public client. Better given by ZEROCRON_OIDC_CLIENT_SECRET_FILE.",
+        is_secret=True,
+    )
+    oidc_name: str = _knob("", "What the button on the sign-in page calls the issuer; empty: its host.")
+    sign_up_domains: str = _knob(
+        "",
+        "Domains of email addresses, comma separated, whose owners may come in without an invitation, through the "
+        "issuer or the trusted proxy: they join the first team as viewers. Empty: by invitation only.",
+    )
     in_flight_max: int = _knob(
         1_000, "Requests in flight at once; more wait. Each may hold up to 2 MB while it runs.", low=1, high=10_000
     )
@@ -110,6 +143,26 @@ class Settings:
     history_days: int = _knob(90, "Runs older than this are removed, in days.", low=1, high=36_500)
     history_runs_per_job: int = _knob(
         100_000, "A job keeps at most this many runs, the newest.", low=10, high=100_000_000
+    )
+    team_jobs_max: int = _knob(
+        0,
+        "Jobs that a team may have; 0: as many as it likes. `0cron teams limits` gives a team a limit of its own.",
+        low=0,
+        high=100_000_000,
+    )
+    team_runs_per_minute_max: int = _knob(
+        0,
+        "Runs that a team may start in a minute, by schedule or trigger; 0: as many as come due. Slots beyond it are "
+        "recorded as skipped (team_limit), triggers answered 429. Retries do not count.",
+        low=0,
+        high=100_000_000,
+    )
+    team_history_bytes_max: int = _knob(
+        0,
+        "Bytes of requests and answers that are kept of a team, counted once an hour; beyond it the oldest runs go. "
+        "0: as many as history_days and history_runs_per_job keep.",
+        low=0,
+        high=10**15,
     )
     pings_per_second: int = _knob(
         20, "Pings that one monitor may send a second, on average; more are answered 429.", low=1, high=1_000_000
@@ -141,6 +194,17 @@ class Settings:
     def mail(self) -> Mail | None:
         """The mail server; None where none is set up."""
         return read_mail(self.mail_url, self.mail_from) if self.mail_url else None
+
+    @property
+    def proxies(self) -> TrustedProxies:
+        """The proxies that are believed."""
+        return parse_proxies(self.trusted_proxies)
+
+    @property
+    def limits(self) -> Limits:
+        """Of teams that have none of their own."""
+        given = (self.team_jobs_max, self.team_runs_per_minute_max, self.team_history_bytes_max)
+        return Limits(*(number or None for number in given))
 
     @property
     def database_path(self) -> Path:
@@ -208,6 +272,11 @@ def _check_together(settings: Settings) -> None:
             check_url(settings.base_url)
         except Invalid as error:
             raise Invalid(f"{PREFIX}BASE_URL: {error.message}", field=PREFIX + "BASE_URL") from None
+    proxies = settings.proxies
+    if settings.trusted_header:
+        _check_trusted_header(settings.trusted_header, is_behind_proxies=bool(proxies))
+    parse_domains(settings.sign_up_domains)
+    _check_oidc(settings)
     if settings.mail_from and not settings.mail_url:
         raise Invalid(
             f"{FROM_SETTING}: a sender without a server; set {URL_SETTING}=smtp://..., or leave both out.",
@@ -239,6 +308,45 @@ def _check_together(settings: Settings) -> None:
             field=PREFIX + "ROLE",
         )
 
+
+def _check_oidc(settings: Settings) -> None:
+    given = {"ID": settings.oidc_client_id, "SECRET": settings.oidc_client_secret}
+    if not settings.oidc_issuer:
+        for name, value in given.items():
+            if value:
+                variable = f"{PREFIX}OIDC_CLIENT_{name}"
+                raise Invalid(f"{variable}: a client without an issuer; set {PREFIX}OIDC_ISSUER.", field=variable)
+        return
+    variable = PREFIX + "OIDC_ISSUER"
+    check_issuer(settings.oidc_issuer, variable)
+    if not settings.oidc_client_id:
+        raise Invalid(
+            f"{variable}: the issuer has to know this server; register it there, and set {PREFIX}OIDC_CLIENT_ID.",
+            field=variable,
+        )
+    if not settings.base_url:
+        raise Invalid(
+            f"{variable}: the issuer sends people back to {PREFIX}BASE_URL; set it, such as https://cron.example.com.",
+            field=variable,
+        )
+
+
+def _check_trusted_header(name: str, *, is_behind_proxies: bool) -> None:
+    variable = PREFIX + "TRUSTED_HEADER"
+    if not is_behind_proxies:
+        raise Invalid(
+            f"{variable}: without {PREFIX}TRUSTED_PROXIES nobody is believed who sends it, and with everybody believed "
+            "anybody could sign in as anybody. Name your proxies.",
+            field=variable,
+        )
+    if not _HEADER_NAME.fullmatch(name) or name.lower() in _TAKEN_HEADERS:
+        raise Invalid(f"{variable}: {name!r} is no header of its own. Name one such as Remote-Email.", field=variable)
+
+
+_HEADER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}", re.ASCII)
+_TAKEN_HEADERS = frozenset(
+    ("authorization", "content-length", "content-type", "cookie", "host", "x-forwarded-for", "x-forwarded-proto")
+)
 
 CLIENT_VARIABLES = {PREFIX + "API_URL", PREFIX + "API_KEY", PREFIX + "STOP_AT"}
 """Read by the command line's client, and by fault tests, rather than by the server."""

@@ -33,7 +33,7 @@ class Answer:
     """A response, whatever its status."""
 
     status: int
-    headers: Mapping[str, str]  # names in lower case
+    headers: Mapping[str, str]  # names in lower case; those that come several times with a line for each
     body: bytes
 
     @property
@@ -196,7 +196,10 @@ async def exchange(application: Any, scope: dict[str, Any], parts: Iterable[byte
             body += message.get("body", b"")
 
     await application(scope, receive, take)
-    headers = {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in start["headers"]:
+        name, value = raw_name.decode().lower(), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}\n{value}" if name in headers else value
     return Answer(start["status"], headers, body)
 
 

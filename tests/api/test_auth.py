@@ -9,6 +9,8 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from tests.api.support import JOB, NOWHERE, Answer, Client, exchange, scope_of
 
+from zerocron.api.access import need_of
+from zerocron.api.public import PUBLIC_ROUTES, is_public
 from zerocron.app import Node
 from zerocron.core.tokens import Token
 
@@ -81,11 +83,22 @@ async def test_every_route_is_public_on_purpose_or_needs_a_key(node: Node) -> No
     assert len([path for path in paths if path.startswith("/v1/")]) >= 11
 
 
+async def test_the_routes_that_need_nobody_are_listed_and_marked(node: Node) -> None:
+    marked = {
+        (method, str(route.path))
+        for route in iter_route_contexts(node.application.routes)
+        for method in route.methods or ()
+        if (need := need_of(getattr(route, "endpoint", None) or len)) is not None and need.is_public
+    }
+
+    assert marked == PUBLIC_ROUTES
+
+
 async def test_all_wrong_keys_get_the_same_answer_everywhere(node: Node, api: Client) -> None:
     answers: dict[tuple[str, str, str], Answer] = {}
     keys = await wrong_keys(node, api)
     for method, path in routes(node):
-        if not path.startswith("/v1/"):
+        if not path.startswith("/v1/") or is_public(method, path):
             continue
         for reason, header in keys.items():
             headers = {} if header is None else {"Authorization": header}
@@ -139,7 +152,7 @@ async def test_the_scheme_is_read_in_any_capitals(api: Client) -> None:
 
 async def test_what_needs_no_key_does_not_look_at_it(node: Node, api: Client) -> None:
     statuses: dict[str, Any] = {}
-    for path in PUBLIC - {"/jobs/{identity}", "/monitors/{identity}"}:
+    for path in PUBLIC - {"/static/{name}"}:
         answer = await api.with_key(None)("GET", path, headers={"Authorization": "Bearer nonsense"})
         statuses[path] = answer.status
 

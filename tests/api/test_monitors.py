@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.api.support import MONITOR, NOWHERE, Answer, Client
+from tests.api.support import MONITOR, NOWHERE, Answer, Client, until
 
 from zerocron.api.samples import FLIP, PING
 from zerocron.api.samples import MONITOR as SAMPLE
@@ -199,3 +199,19 @@ async def test_uptime_of_a_monitor_that_began_today(api: Client) -> None:
     (today,) = (await api.get(f"/v1/monitors/{monitor['id']}/uptime", days=1))["items"]
     assert today["date"] == answer["items"][-1]["date"]
     assert today["up_seconds"] > 0
+    assert (answer["up_ratio"], answer["downs"], answer["down_seconds"]) == (1, 0, 0)
+
+
+async def test_uptime_of_all_the_days_together(api: Client) -> None:
+    monitor = await api.monitor()
+    path = f"/v1/monitors/{monitor['id']}/uptime"
+    assert (await api.get(path))["up_ratio"] is None
+    assert (await api("POST", f"/v1/ping/{monitor['ping_token']}/fail")).status == 200
+
+    async def is_down() -> bool:
+        return bool((await api.get(path))["down_seconds"] > 0)
+
+    await until(is_down, "some time down")
+    seen = await api.get(path, days=90)
+    assert (seen["up_ratio"], seen["downs"]) == (0, 1)
+    assert seen["down_seconds"] == sum(day["down_seconds"] for day in seen["items"])

@@ -94,7 +94,19 @@ def test_whom_a_job_tells_of_what(desk: Cli) -> None:
     assert (cleared["notify"]["channels"], cleared["notify"]["out_of"]) == (None, None)
     assert "There is no channel with the name" in desk.here("jobs", "edit", "j", "--notify-channel", "p", code=4).err
     refused = desk.here("jobs", "edit", "j", "--notify-on", "recovered", code=2).err
-    assert "--notify-on: 'recovered' is told only after 'failed' was" in refused or "'recovered' is told" in refused
+    assert "'recovered' is told" in refused
+
+
+def test_a_job_and_a_monitor_that_tell_nobody(desk: Cli) -> None:
+    place = ("--schedule", "0 0 1 1 *", "--name", "quiet", "--notify-nobody", "--json")
+    job = desk.here("jobs", "create", "--url", "http://127.0.0.1:9/", *place).json
+    monitor = desk.here("monitors", "create", *place).json
+    assert (job["notify"]["channels"], monitor["notify"]["channels"]) == ([], [])
+    assert "nobody" in desk.here("jobs", "show", "quiet").out
+    both = ("--notify-nobody", "--notify-channel", "pager")
+    assert "exclude each other" in desk.here("jobs", "edit", "quiet", *both, code=2).err
+    again = desk.here("jobs", "edit", "quiet", "--clear", "notify-channels", "--json").json
+    assert again["notify"]["channels"] is None
 
 
 def test_whom_a_monitor_tells_of_what(desk: Cli) -> None:

@@ -16,6 +16,7 @@ from zerocron.cli.run_text import result
 from zerocron.cli.show import clean, shortened
 from zerocron.core.errors import FieldError, Invalid, TooLarge
 from zerocron.core.instants import from_rfc3339
+from zerocron.core.spans import read_seconds, span
 from zerocron.core.understanding import DEFAULT_TIMEZONE
 
 NOW = from_rfc3339("2026-11-29T12:00:00Z")
@@ -66,18 +67,18 @@ def test_durations(milliseconds: float, words: str) -> None:
     ("seconds", "words"), [(30, "30 s"), (90, "90 s"), (120, "2 min"), (86_400, "1 d"), (0.5, "0.5 s"), (0, "0 s")]
 )
 def test_lengths_that_were_set(seconds: float, words: str) -> None:
-    assert times.span(seconds) == words
+    assert span(seconds) == words
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("30", 30), ("1.5", 1.5), ("90s", 90), ("5m", 300), ("2H", 7200)])
 def test_lengths_that_are_read(text: str, seconds: float) -> None:
-    assert times.read_seconds(text) == seconds
+    assert read_seconds(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "s", "5x", "-1", "1e3", "nan", "1.2.3", "٣"])
 def test_what_is_no_length(text: str) -> None:
     with pytest.raises(ValueError, match="is not a length of time"):
-        times.read_seconds(text)
+        read_seconds(text)
 
 
 def test_short_times_never_have_more_than_twelve_characters() -> None:
@@ -130,7 +131,7 @@ def test_the_defaults_that_help_tells_are_those_of_the_api() -> None:
         (options.Method, spec.method),
         (options.Timeout, f"{spec.timeout_seconds}"),
         (options.Catchup, spec.catchup),
-        (options.CatchupWindow, times.span(spec.catchup_window_seconds).replace(" ", "")),
+        (options.CatchupWindow, span(spec.catchup_window_seconds).replace(" ", "")),
         (options.Overlap, spec.overlap),
         (options.OnLost, spec.on_lost),
         (options.Attempts, f"{spec.retry.attempts}"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -18,6 +19,9 @@ from zerocron.dashboard.site import Site
 from zerocron.dashboard.specimens import NOW, SPECIMENS
 from zerocron.dashboard.specimens.kinds import SESSION
 from zerocron.dashboard.telling import read_instant
+
+HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}"
+"""What people and targets write, when they mean no good."""
 
 VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))
 
@@ -57,6 +61,10 @@ class CannedApi:
     def sent(self) -> list[Asked]:
         """What was to change something."""
         return [each for each in self.asked if each.method != "GET"]
+
+    def bodies(self, method: str, path: str) -> list[Any]:
+        """What such requests brought."""
+        return [each.body for each in self.asked if (each.method, each.path) == (method, path)]
 
     def questions(self, path: str) -> list[Asked]:
         return [each for each in self.asked if each.path == path]
@@ -176,6 +184,13 @@ class Shown:
         return self.headers.get("location", "")
 
 
+@cache
+def _site() -> tuple[Site, Starlette]:
+    """One for all tests of a process: it compiles its templates once. Whom it asks is set before every request."""
+    site = Site(CannedApi({}), _now_ms, "0.0.0")
+    return site, Starlette(routes=site.routes())
+
+
 @dataclass
 class Pages:
     """The dashboard over a canned API, at the instant of the specimens."""
@@ -195,8 +210,9 @@ class Pages:
         given = {"hx-request": "true"} if is_fragment else {}
         return await self._ask("GET", path, b"", {**given, **(headers or {})})
 
-    async def post(self, path: str, fields: Sequence[tuple[str, str]] = ()) -> Shown:
-        return await self._ask("POST", path, urlencode(fields).encode(), {"sec-fetch-site": "same-origin"})
+    async def post(self, path: str, fields: Sequence[tuple[str, str]] = (), *, is_fragment: bool = False) -> Shown:
+        given = {"hx-request": "true"} if is_fragment else {}
+        return await self._ask("POST", path, urlencode(fields).encode(), {"sec-fetch-site": "same-origin", **given})
 
     async def specimen(self, name: str) -> Shown:
         """A specimen as the gallery shows it."""
@@ -205,7 +221,8 @@ class Pages:
 
     async def _ask(self, method: str, path: str, content: bytes, headers: Mapping[str, str]) -> Shown:
         bare, _, query = path.partition("?")
-        application = Starlette(routes=Site(self.api, _now_ms, "0.0.0").routes())
+        site, application = _site()
+        site.application = self.api
         scope = {
             "type": "http",
             "asgi": {"version": "3.0"},

@@ -421,7 +421,7 @@ async def test_one_damaged_monitor_does_not_hide_the_others_of_its_team(ward: Wa
         await ward.house.sql(damage.format(bad.monitor.id))
     await ward.house.sql(f"UPDATE monitors SET tags = 'x', token_sealed = 'x' WHERE id = '{bad.monitor.id}'")
     with structlog.testing.capture_logs():
-        page = await ward.monitors.page(DEFAULT_TEAM_ID)
+        page, _ = await ward.monitors.page(DEFAULT_TEAM_ID)
     assert len(page) == 1 + len(DAMAGE)
     assert {seen.monitor.id: seen.token for seen in page}[good.monitor.id] == good.token
 

@@ -75,6 +75,21 @@ async def test_down_and_up_are_told_with_their_true_instants(tower: Watchtower) 
     assert up.duration_ms == up.at - down.at
 
 
+@pytest.mark.parametrize("recovers", [False, True])
+async def test_a_down_that_no_channel_heard_is_told_to_the_first_that_comes_while_it_lasts(
+    tower: Watchtower, recovers: bool
+) -> None:
+    await tower.house.sql("UPDATE channels SET status = 'paused'")
+    seen = await tower.monitor("every 5 minutes", 60)
+    await tower.ping(seen)
+    await tower.live(6 * 60 + 5)
+    if recovers:
+        await tower.ping(seen)
+    await tower.house.sql("UPDATE channels SET status = 'active'")
+    await tower.live(130)
+    assert tower.told() == ([] if recovers else ["down"])
+
+
 async def test_what_the_job_said_is_told(tower: Watchtower) -> None:
     seen = await tower.monitor()
     await tower.ping(seen)

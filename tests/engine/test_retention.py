@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection, select
 from tests.engine.book import Book
 from tests.storage.samples import DAY, MINUTE, NOON, a_job, a_run, an_execution
 from tests.support.clock import ManualClock
@@ -14,9 +15,14 @@ from zerocron.engine import retention as retention_module
 from zerocron.engine.retention import Retention
 from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import keys as key_rows
+from zerocron.storage.ledger import one_time_links as link_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger import sessions as session_rows
+from zerocron.storage.ledger import sign_ins as sign_in_rows
 from zerocron.storage.ledger.database import SqliteLedger
+from zerocron.storage.ledger.one_time_links import Link, LinkKind
+from zerocron.storage.ledger.people_tables import one_time_links
+from zerocron.storage.ledger.sign_ins import SignIn
 
 
 def keeping(ledger: SqliteLedger, *, days: int = 10, runs_per_job: int = 1_000) -> Retention:
@@ -64,13 +70,13 @@ async def test_much_is_removed_in_small_transactions(
     monkeypatch.setattr(retention_module, "RUNS_PER_TRANSACTION", 4)
     job, _ = await with_history(book, [NOON - 50 * DAY + number for number in range(18)])
     sizes: list[int] = []
-    remove = retention_module._remove
+    remove = retention_module.remove_runs
 
     def counted(*args: Any, **given: Any) -> int:
         sizes.append(remove(*args, **given))
         return sizes[-1]
 
-    monkeypatch.setattr(retention_module, "_remove", counted)
+    monkeypatch.setattr(retention_module, "remove_runs", counted)
     await keeping(ledger).tick()
     assert sizes == [4, 4, 4, 4, 2]
     assert await left(book, job) == []
@@ -134,3 +140,46 @@ async def test_idempotency_keys_and_sessions_are_forgotten_in_time(ledger: Sqlit
 
 async def test_a_tick_without_jobs_is_no_error(ledger: SqliteLedger) -> None:
     assert await keeping(ledger).tick() == retention_module.TICK_SECONDS
+
+
+async def test_sign_ins_that_ended_and_links_that_were_used_are_removed_later(ledger: SqliteLedger) -> None:
+    def sign_in(number: int, expires_at: int, ended_at: int | None) -> SignIn:
+        return SignIn(
+            f"s{number}",
+            f"t{number}",
+            "p",
+            None,
+            "password",
+            "",
+            "",
+            NOON - DAY,
+            NOON - DAY,
+            expires_at,
+            None,
+            ended_at,
+        )
+
+    limit = NOON - 90 * DAY
+    sign_ins = [
+        sign_in(1, NOON + DAY, None),
+        sign_in(2, NOON + DAY, limit),
+        sign_in(3, NOON + DAY, limit - 1),
+        sign_in(4, limit - 1, None),
+    ]
+    links = [
+        Link(f"l{number}", LinkKind.RESET, f"t{number}", NOON - 30 * DAY, NOON - age * DAY)
+        for number, age in ((1, 7), (2, 8))
+    ]
+
+    def write(connection: Connection) -> None:
+        for one in sign_ins:
+            sign_in_rows.insert(connection, one)
+        for link in links:
+            link_rows.insert(connection, link)
+
+    await ledger.write(write)
+    await keeping(ledger).tick()
+    kept = await ledger.read(lambda c: [sign_in_rows.get(c, one.id) is not None for one in sign_ins])
+    assert kept == [True, True, False, False]
+    hashes = select(one_time_links.c.token_hash)
+    assert await ledger.read(lambda c: [row[0] for row in c.execute(hashes)]) == ["t1"]

@@ -228,7 +228,8 @@ def i4_skips_justified(history: History) -> Found:
     """`missed`: the slot was blocked, and the policy, applied at the moment of the decision, leaves exactly these out.
 
     `overlap`: another run of the job was under way; `queue_full`: another one waited. `job_paused`, `job_deleted`,
-    `job_edited`: due and blocked when such a call came. No other skip exists. And the other way round: a slot that ran
+    `job_edited`: due and blocked when such a call came. `team_limit`: the team had as many runs in that minute as it
+    may. No other skip exists. And the other way round: a slot that ran
     although it was more than 5 s late at the decision is one the policy keeps.
     """
     for run in history.runs:
@@ -242,6 +243,8 @@ def i4_skips_justified(history: History) -> Found:
             yield from _missed(history, run)
         elif run["reason"] in LEFT_BEHIND and _is_slot(run):
             yield from _left_behind(history, run)
+        elif run["reason"] == "team_limit" and _is_slot(run):
+            yield from _team_limit(history, run)
         elif run["reason"] in ("overlap", "queue_full"):
             if not _justified(history, run, decided_at):
                 yield f"run {run['id']}: skipped as {run['reason']} at {decided_at} without such a run"
@@ -261,6 +264,25 @@ def _missed(history: History, run: Row) -> Found:
     if not wanted or (first, last, run["count"]) != (wanted[0], wanted[-1], len(wanted)):
         seen = f"{first}..{last} ({run['count']})"
         yield f"run {run['id']}: skips {seen}, the policy says {wanted[:1]}..{wanted[-1:]} ({len(wanted)})"
+
+
+def _team_limit(history: History, run: Row) -> Found:
+    """A scheduled run counts in the minute in which it was to be sent, a trigger in that in which it was taken."""
+    minute = _minute(run)
+    others = [one for one in history.runs if one["team_id"] == run["team_id"] and not _skipped_at_once(one)]
+    counted = sum(_minute(one) == minute for one in others)
+    allowed = history.runs_per_minute_max.get(run["team_id"])
+    if allowed is None or counted < allowed:
+        yield f"run {run['id']}: skipped as team_limit, with {counted} runs in its minute and a limit of {allowed}"
+
+
+def _skipped_at_once(run: Row) -> bool:
+    """Others waited first, and counted when they began to."""
+    return _is_slot(run) and run["status"] == "skipped" and bool(run["finished_at"] == run["created_at"])
+
+
+def _minute(run: Row) -> int:
+    return max(int(run["created_at"]), int(run["scheduled_for"])) // 60_000
 
 
 def _left_behind(history: History, run: Row) -> Found:
@@ -764,6 +786,7 @@ def i21_index(history: History) -> Found:
         return
     due = {f"j:{job['team_id']}:{job['id']}": job["next_run_at"] for job in history.jobs.values()}
     due |= {f"r:{run['team_id']}:{run['id']}": run["retry_at"] for run in history.runs}
+    due |= {f"a:{alert['team_id']}:{alert['id']}": alert["next_attempt_at"] for alert in history.alerts}
     now = history.read_time
     for member, score in history.index.items():
         at = due.get(member)
@@ -781,7 +804,9 @@ def i21_index(history: History) -> Found:
 
 def i22_alerts(history: History) -> Found:
     """One row for each event and channel; at the end it was accepted, travels with one that was, or is dead with a
-    reason, unless it waits for its turn. None without the run it is about, and no end without a beginning."""
+    reason, unless it waits for its turn. None without the run it is about, no end without a beginning, and no beginning
+    of which nobody was told."""
+    yield from _untold(history)
     for key, times in Counter((alert["event_id"], alert["channel_id"]) for alert in history.alerts).items():
         if times > 1:
             yield f"event {key[0]}: {times} alerts for channel {key[1]}"
@@ -801,11 +826,34 @@ def i22_alerts(history: History) -> Found:
             begun.add(told)
 
 
+def _untold(history: History) -> Found:
+    """The first failed run of a row of them is told to each channel that was there before it ended."""
+    told = {(alert["channel_id"], json.loads(alert["notice"]).get("run_id")) for alert in history.alerts}
+    for job_id, rows in history.runs_of_job.items() if history.channels else ():
+        job = history.jobs[job_id]
+        if json.loads(job["notify"]) or job["status"] == "deleted":
+            continue  # it has wishes of its own, or nobody is told of it any more
+        ended = sorted(
+            (run for run in rows if run["status"] in ("succeeded", "failed", "lost")),
+            key=lambda run: run["finished_at"],
+        )
+        for before, run in zip([None, *ended], ended, strict=False):
+            begins = run["status"] != "succeeded" and (before is None or before["status"] == "succeeded")
+            # Of two that ended in the same millisecond nobody knows here which was first.
+            if not begins or (before is not None and before["finished_at"] == run["finished_at"]):
+                continue
+            for channel in history.channels:
+                if channel["created_at"] < run["finished_at"] and (channel["id"], run["id"]) not in told:
+                    yield f"run {run['id']}: failed first, and channel {channel['id']} was not told"
+
+
 def _fate(history: History, alert: Row) -> Found:
     name, status = f"alert {alert['id']}", alert["status"]
     sent_with = {other["id"] for other in history.alerts if other["status"] in ("pending", "sent")}
     if status == "sent" and not alert["tries"]:
         yield f"{name}: sent without a try"
+    if status == "sent" and history.delivered is not None and alert["id"] not in history.delivered:
+        yield f"{name}: sent, and nothing arrived"
     if status == "dead" and not alert["last_error"]:
         yield f"{name}: dead without a reason"
     if status == "folded" and alert["digest_id"] not in sent_with:

@@ -24,6 +24,8 @@ from tests.support.postgres import PostgresServer, postgres_server
 from tests.support.proxy import Proxy
 from tests.support.redis import RedisServer
 
+from zerocron.core.sealing import new_master_key
+
 T = TypeVar("T")
 
 VALIDITY_MS = 30_000
@@ -64,6 +66,10 @@ CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATI
 """
 """What the tables cannot tell afterwards, as in `world.AUDIT`; and a clock that can be set, found before the server's
 own because the database's search path names the catalog second."""
+
+
+MASTER_KEY = new_master_key()
+"""One for all nodes: channels are sealed with it."""
 
 
 class Eyes:
@@ -143,6 +149,7 @@ class ClusterNode(NodeProcess):
             "ZEROCRON_REDIS_URL": f"redis://{self.redis.host}:{self.redis.port}/0",
             "ZEROCRON_REDIS_PREFIX": PREFIX,
             "ZEROCRON_ROLE": "all",
+            "ZEROCRON_SECRET_KEY": MASTER_KEY,
         }
 
     def is_up(self) -> bool:
@@ -303,6 +310,7 @@ class Cluster(Scene):
             target_log=self.target_log.path,
             fault_log=self.fault_log.path,
             op_log=self.op_log.path,
+            inbox_log=self.inbox_log.path,
             validity_ms=self.validity_ms,
             index=self.index() if with_index else None,
             clock_logs={name: node.clock_log for name, node in self.nodes.items()},
@@ -322,7 +330,8 @@ class Cluster(Scene):
             f"{row['kind']}:{row['team_id']}:{row['id']}": row["at"]
             for row in self.rows(
                 "SELECT 'j' AS kind, team_id, id, next_run_at AS at FROM jobs WHERE next_run_at IS NOT NULL "
-                "UNION ALL SELECT 'r', team_id, id, retry_at FROM runs WHERE retry_at IS NOT NULL"
+                "UNION ALL SELECT 'r', team_id, id, retry_at FROM runs WHERE retry_at IS NOT NULL "
+                "UNION ALL SELECT 'a', team_id, id, next_attempt_at FROM alerts WHERE next_attempt_at IS NOT NULL"
             )
         }
         index, near = self.index(), self.now_ms() + HORIZON_MS - LOAD_MS - B_MS

@@ -143,6 +143,12 @@ class History:
     """What the timetable held at the end, member -> instant; None when it was not read."""
 
     alerts: list[Row] = field(default_factory=list)
+    channels: list[Row] = field(default_factory=list)
+    delivered: frozenset[str] | None = None
+    """Ids of the alerts that the channel's receiver has accepted; None where there is no such log."""
+    runs_per_minute_max: Mapping[str, int] = field(default_factory=dict)
+    """Of teams with such a limit of their own."""
+
     clocks: Mapping[str, list[tuple[int, int]]] = field(default_factory=dict)
     """By how many ms, at most, a node's clock was behind PostgreSQL's, and since when, by node: a clock is carried on
     from samples, and never ahead of what they leave open."""
@@ -259,7 +265,7 @@ def uncovered(since: int, until: int, windows: list[Window]) -> int:
     return max(0, until - since) - covered
 
 
-TABLES = ("jobs", "job_versions", "runs", "executions", "sessions", "alerts")
+TABLES = ("jobs", "job_versions", "runs", "executions", "sessions", "alerts", "channels", "teams")
 
 
 def load(
@@ -268,6 +274,7 @@ def load(
     target_log: Path,
     fault_log: Path,
     op_log: Path,
+    inbox_log: Path | None = None,
     validity_ms: int = 0,
     index: dict[str, float] | None = None,
     clock_logs: Mapping[str, Path] | None = None,
@@ -296,6 +303,11 @@ def load(
         validity_ms=validity_ms,
         index=index,
         alerts=tables["alerts"],
+        channels=tables["channels"],
+        delivered=None if inbox_log is None else frozenset(line["alert"] for line in _lines(inbox_log)),
+        runs_per_minute_max={
+            row["id"]: row["runs_per_minute_max"] for row in tables["teams"] if row["runs_per_minute_max"]
+        },
         clocks={
             node: [(line["at"], line["behind_ms"]) for line in _lines(path)]
             for node, path in (clock_logs or {}).items()

@@ -17,7 +17,7 @@ from zerocron.actions import jobs as actions
 from zerocron.core import lifecycle, planning
 from zerocron.core.errors import Unclear
 from zerocron.engine import executor, finisher, finishing, judging, scheduler, sessions, starting, sweep
-from zerocron.storage.ledger import dialect, executions, jobs, postgres, runs
+from zerocron.storage.ledger import dialect, executions, jobs, postgres, runs, telling
 from zerocron.storage.ledger import sessions as session_rows
 
 Patch = Callable[[], None]
@@ -229,6 +229,19 @@ def version_of_yesterday() -> None:
 # --- of a cluster
 
 
+def failures_untold() -> None:
+    """The finish transaction leaves out the alerts of what it settles, as if they were written after it and lost."""
+
+    def make(right: Any) -> Any:
+        def write(self: Any) -> Any:
+            self._events.clear()
+            return right(self)
+
+        return write
+
+    replace(telling.JobTelling, "write", make)
+
+
 def no_compare_and_set() -> None:
     """Nobody holds a job and nobody compares: of two nodes that see a slot, both start it. Seen without Redis."""
     replace(jobs, "lock_rows", lambda _right: lambda query: query)
@@ -348,5 +361,6 @@ MUTANTS: dict[str, Patch] = {
         pause_forgets_what_waits,
         acknowledged_before_the_commit,
         version_of_yesterday,
+        failures_untold,
     )
 }

@@ -184,6 +184,10 @@ def operation(kind: str, begin: float, end: float, outcome: str = "ok", **data: 
     return add("operations", Operation(1, kind, at(begin), at(end), outcome, data))
 
 
+def team_limit(runs_per_minute_max: int) -> Break:
+    return lambda it: setattr(it, "runs_per_minute_max", {"team": runs_per_minute_max})
+
+
 manual = run(2.5, id=MANUAL, trigger_key=MANUAL, triggered_by="api")
 THIRD = run(3)
 
@@ -220,6 +224,7 @@ BROKEN: list[tuple[str, Break]] = [
     ("I4", both(lose(2), add("runs", skipped(3, 3, 1, "missed", 3.5)))),
     ("I4", both(lose(2), add("runs", skipped(3, 3, 1, "tired", 3.5)))),
     ("I4", both(lose(2), add("runs", skipped(3, 3, 1, "job_paused", 3.5)))),
+    ("I4", both(lose(2), add("runs", skipped(3, 3, 1, "team_limit", 3.01)))),
     ("I4", update("runs", 0, created_at=at(6.1))),
     ("I5", update("executions", 2, started_at=at(2.9))),
     ("I5", update("received", 2, at=at(2.9))),
@@ -329,6 +334,15 @@ def test_downtime_by_the_policy() -> None:
     assert judged(down) == []
     down.runs[6] |= {"count": 18, "scheduled_until": at(24)}
     assert {violation.invariant for violation in judged(down)} == {"I1", "I4"}
+
+
+def test_a_slot_that_the_limit_of_a_team_leaves_out() -> None:
+    """The minute of the history has five other runs."""
+    limited = history()
+    both(team_limit(5), lose(2), add("runs", skipped(3, 3, 1, "team_limit", 3.01, scheduled_until=None)))(limited)
+    assert judged(limited) == []
+    team_limit(6)(limited)
+    assert {violation.invariant for violation in judged(limited)} == {"I4"}
 
 
 def test_a_job_that_was_paused() -> None:

@@ -124,6 +124,7 @@ CASES = [
     Case("pause_forgets_what_waits", paused_while_a_retry_waits, "I17"),
     Case("acknowledged_before_the_commit", killed_after_an_answer, "I16"),
     Case("version_of_yesterday", plain, "I18"),
+    Case("failures_untold", plain, "I22"),
 ]
 
 

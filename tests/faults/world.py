@@ -272,9 +272,11 @@ class Scene(ABC):
         self.target_log = Log(folder / "target.jsonl")
         self.fault_log = Log(folder / "faults.jsonl")
         self.op_log = Log(folder / "ops.jsonl")
+        self.inbox_log = Log(folder / "inbox.jsonl")
         self.calls: list[Call] = []
         self.session: aiohttp.ClientSession | None = None
         self._paths: set[str] = set()
+        self._has_channel = False
         self._ops = itertools.count(1)
 
     @abstractmethod
@@ -318,6 +320,23 @@ class Scene(ABC):
 
         self.target.on(path, receive)
         return self.target.url + path
+
+    async def _open_channel(self, node: str | None) -> None:
+        """A webhook that is told of every job's failures: alerts have to survive what runs do."""
+        if self._has_channel:
+            return
+        self._has_channel = True
+
+        def receive(exchange: Exchange) -> None:
+            alert_id = exchange.request.headers.get("webhook-id", "")
+            self.inbox_log.write(alert=alert_id, wall_ms=exchange.request.wall_ms + self.shift_ms)
+            exchange.answer(204, b"", [])
+
+        self.target.on("/inbox", receive)
+        channel = {"kind": "webhook", "name": "inbox", "config": {"url": f"{self.target.url}/inbox"}}
+        with contextlib.suppress(aiohttp.ClientError, TimeoutError, OSError):
+            status, told = await self.call("POST", "/v1/channels", channel, node=node)
+            assert status in (201, 503), told
 
     def calls_of(self, path: str) -> list[Call]:
         return [call for call in self.calls if call.exchange.request.path == path]
@@ -375,6 +394,7 @@ class Scene(ABC):
 
     async def job(self, name: str, behaviour: Behaviour = answer_ok, *, node: str | None = None, **fields: Any) -> str:
         """Create a job that calls its own path; its id. Every second by cron, unless said otherwise."""
+        await self._open_channel(node)
         url = self.route(f"/{name}", behaviour)
         body = {"name": name, "schedule": "* * * * * *", "url": url} | fields
         made = await self.operate("create", body=body, node=node)
@@ -492,6 +512,7 @@ class World(Scene):
             target_log=self.target_log.path,
             fault_log=self.fault_log.path,
             op_log=self.op_log.path,
+            inbox_log=self.inbox_log.path,
         )
 
     async def verdict(self, *, patience: float = 10) -> list[Violation]:

@@ -138,10 +138,24 @@ def test_whatever_the_image_installs_was_compared_with_the_lock() -> None:
     commands = [
         command for rest in DOCKERFILE.all("RUN") for command in rest.split("&&") if command.strip().startswith("pip ")
     ]
-    assert len([command for command in commands if "--no-index" not in command]) == 1
+    locks = {"requirements.lock", "requirements-node.lock"}
+    assert len([command for command in commands if "--no-index" not in command]) == len(locks)
     for command in commands:
-        hashed = "--require-hashes" in command and "--requirement requirements.lock" in command
+        hashed = "--require-hashes" in command and any(f"--requirement {lock}" in command for lock in locks)
         assert hashed or "--no-index" in command, command
+
+
+def test_the_wheel_holds_the_pages_and_what_they_are_made_of(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    [wheel] = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    folder = "zerocron/dashboard"
+    fetched = ("htmx.min.js", "sse.min.js", "uplot.min.js", "uplot.min.css")
+    wanted = {f"{folder}/static/vendor/{name}" for name in fetched}
+    wanted |= {f"{folder}/templates/base.html", f"{folder}/words/fr/shared.po", f"{folder}/static/css/00-tokens.css"}
+    assert wanted <= names
+    assert not [name for name in names if "node_modules" in name]
 
 
 def is_sent_to_the_build(path: str) -> bool:
@@ -163,12 +177,14 @@ def is_sent_to_the_build(path: str) -> bool:
 def test_the_build_is_sent_what_it_copies_and_nothing_else() -> None:
     copies = [rest.split() for rest in DOCKERFILE.all("COPY")]
     sources = {source for words in copies if not words[0].startswith("--from") for source in words[:-1]}
-    assert sources == {"pyproject.toml", "README.md", "requirements.lock", "requirements-build.in", "src"}
+    locks = {"requirements.lock", "requirements-build.in", "requirements-node.lock"}
+    assert sources == {"pyproject.toml", "README.md", "src", "frontend"} | locks
     for source in sources:
         assert (ROOT / source).exists()
         assert is_sent_to_the_build(source)
     assert is_sent_to_the_build("src/zerocron/settings.py")
     kept = ["data/local-key", "tests/conftest.py", ".git/config", ".venv/bin/python", "deploy/secrets/database-url"]
+    kept += ["frontend/node_modules/htmx.org/package.json"]
     kept += ["docs/operating.md", ".env", "src/zerocron/__pycache__/settings.pyc"]
     assert not [path for path in kept if is_sent_to_the_build(path)]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from zerocron.app import _keep_first_private, _write_private
+from zerocron.private_files import keep_first_private, write_private
 
 
 def check(path: Path, content: str) -> None:
@@ -22,7 +22,7 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "local-key"
     path.write_text("old")
     path.chmod(0o644)
-    _write_private(path, "new\n")
+    write_private(path, "new\n")
     check(path, "new\n")
 
 
@@ -31,7 +31,7 @@ def test_of_many_that_make_a_key_at_once_all_get_the_first(tmp_path: Path) -> No
 
     def make(number: int) -> str:
         ready.wait()
-        return _keep_first_private(path, f"key {number}")
+        return keep_first_private(path, f"key {number}")
 
     with ThreadPoolExecutor(16) as threads:
         found = set(threads.map(make, range(16)))
@@ -44,7 +44,7 @@ def test_a_file_system_without_links_has_its_key_too(tmp_path: Path, monkeypatch
         raise PermissionError("not here")
 
     monkeypatch.setattr(os, "link", refused)
-    assert _keep_first_private(tmp_path / "secret-key", "key") == "key"
+    assert keep_first_private(tmp_path / "secret-key", "key") == "key"
     check(tmp_path / "secret-key", "key\n")
 
 
@@ -52,5 +52,5 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "local-key"
     path.mkdir()
     with pytest.raises(OSError, match="directory"):
-        _write_private(path, "text")
+        write_private(path, "text")
     assert list(tmp_path.iterdir()) == [path]

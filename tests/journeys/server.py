@@ -48,20 +48,24 @@ class Server:
         self._module = module
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, *arguments: str) -> None:
-        """Start it, and wait until it says that it is running."""
+    @property
+    def environment(self) -> dict[str, str]:
+        """What it is told; nothing of ours from outside gets in."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("ZEROCRON_")}  # noqa: TID251
-        environment = inherited | {
+        own = {
             "ZEROCRON_DATA_DIR": str(self.data_dir),
             "ZEROCRON_PORT": "0",
             "ZEROCRON_OUTBOUND_ALLOW": "127.0.0.0/8",
             "ZEROCRON_DRAIN_SECONDS": "0",
         }
-        environment |= self._settings
+        return inherited | own | self._settings
+
+    def start(self, *arguments: str) -> None:
+        """Start it, and wait until it says that it is running."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", self._module, "serve", *arguments],
-                env=environment,
+                env=self.environment,
                 stdout=subprocess.PIPE,
                 stderr=log,
             )

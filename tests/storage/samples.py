@@ -5,6 +5,7 @@ Every builder takes what a test is about and fills in the rest. Ids are new unle
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import tempfile
 from collections.abc import AsyncIterator
@@ -13,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import create_engine
+from sqlalchemy import Connection, create_engine
 from tests.support.postgres import postgres_server
 
 from zerocron.core.ids import new_id
@@ -35,6 +36,7 @@ from zerocron.core.model import (
     run_id_of,
 )
 from zerocron.core.schedule import Schedule
+from zerocron.storage.ledger import jobs
 from zerocron.storage.ledger.database import SqliteLedger
 from zerocron.storage.ledger.postgres import PostgresLedger
 from zerocron.storage.migrations import upgrade
@@ -150,6 +152,13 @@ def an_execution(run: Run, **given: Any) -> Execution:
         "response_body": "ok",
     }
     return Execution(**fields | given)
+
+
+def keep_counted(connection: Connection, job: Job, succeeded: int, failed: int, skipped: int) -> None:
+    """Put a job into the ledger that has counted so much."""
+    jobs.insert(connection, job)
+    state = dataclasses.replace(job.state, succeeded=succeeded, failed=failed, skipped=skipped)
+    assert jobs.save_states(connection, [dataclasses.replace(job, state=state)], {job.id: job.state.next_run_at}) == 1
 
 
 @asynccontextmanager

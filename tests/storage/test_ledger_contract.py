@@ -258,7 +258,7 @@ async def test_a_job_comes_back_as_it_was_written(ledger: Ledger, job: Job) -> N
     page = await ledger.read(
         lambda connection: jobs.page(connection, job.team_id, status=None, tag=None, text=None, before=None, limit=10)
     )
-    assert page == [job]
+    assert page == [(job.created_at, job)]
     locked = await ledger.write(lambda connection: jobs.lock(connection, [job.id], to_start=True))
     assert locked == {
         job.id: EngineJob(
@@ -311,7 +311,7 @@ async def test_lists_leave_longer_bodies_out(ledger: Ledger) -> None:
     page = await ledger.read(
         lambda connection: jobs.page(connection, team, status=None, tag=None, text=None, before=None, limit=10)
     )
-    assert [job.definition.body for job in page] == [short.definition.body, None]
+    assert [job.definition.body for _, job in page] == [short.definition.body, None]
 
 
 async def test_another_teams_job_is_not_there(ledger: Ledger) -> None:
@@ -482,10 +482,10 @@ async def job_names(ledger: Ledger, team: str, **filters: Any) -> list[str]:
     while True:
         query: dict[str, Any] = {"status": None, "tag": None, "text": None, "before": before, "limit": 2} | filters
         page = await ledger.read(lambda connection, query=query: jobs.page(connection, team, **query))  # type: ignore[misc]
-        names += [job.name for job in page]
+        names += [job.name for _, job in page]
         if len(page) < 2:
             return names
-        before = (page[-1].created_at, page[-1].id)
+        before = (page[-1][0], page[-1][1].id)
 
 
 async def test_jobs_are_listed_newest_first_and_every_one_once(ledger: Ledger) -> None:

@@ -18,8 +18,11 @@ from zerocron.storage.ledger import (
     alerts,
     channels,
     executions,
+    glances,
+    hours,
     jobs,
     keys,
+    limits,
     runs,
     secrets,
     sessions,
@@ -80,6 +83,14 @@ STATEMENTS: dict[str, Hot] = {
     ),
     "executions.count_of_kinds": lambda connection: executions.count_of_kinds(connection, [(RUN.id, NOON)], ["dns"]),
     "executions.delete_of_runs": lambda connection: executions.delete_of_runs(connection, [(RUN.id, NOON)]),
+    "executions.bytes_of_job": lambda connection: executions.bytes_of_job(
+        connection, JOB.id, after=0, limit=2_000, span_ms=60_000
+    ),
+    "jobs.ids_of_team": lambda connection: jobs.ids_of_team(connection, DEFAULT_TEAM_ID, (NOON, JOB.id), 500),
+    "limits.of_team": lambda connection: limits.of_team(connection, DEFAULT_TEAM_ID),
+    "limits.save_minutes": lambda connection: limits.save_minutes(
+        connection, {(DEFAULT_TEAM_ID, NOON): limits.Minute()}
+    ),
     "sessions.renew": lambda connection: sessions.renew(connection, "x", now=NOON, expires_at=NOON),
     "signing.valid": lambda connection: signing.valid(connection, DEFAULT_TEAM_ID, NOON),
     "keys.find": lambda connection: keys.find(connection, "x"),
@@ -101,12 +112,66 @@ STATEMENTS: dict[str, Hot] = {
     "alerts.remove_finished": lambda connection: alerts.remove_finished(connection, NOON, 500),
     "channels.active_of_teams": lambda connection: channels.active_of_teams(connection, [DEFAULT_TEAM_ID]),
     "channels.hold": lambda connection: channels.hold(connection, [an_id()]),
+    "glances.is_job": lambda connection: glances.is_job(connection, DEFAULT_TEAM_ID, JOB.id),
+    "glances.last_errors": lambda connection: glances.last_errors(connection, [RUN.id, an_id()]),
+    "glances.strips": lambda connection: glances.strips(connection, DEFAULT_TEAM_ID, [JOB.id, an_id()], NOON, 100),
+    "glances.newest_runs": lambda connection: glances.newest_runs(connection, JOB.id, NOON, 5_000),
+    "glances.runs_at": lambda connection: glances.runs_at(connection, JOB.id, NOON, NOON + 999, 10),
+    "glances.slot_before": lambda connection: glances.slot_before(connection, JOB.id, NOON),
+    "glances.monitor_version": lambda connection: glances.monitor_version(connection, DEFAULT_TEAM_ID),
+    "glances.alert_version": lambda connection: glances.alert_version(connection, DEFAULT_TEAM_ID),
+    "glances.shown_counts": lambda connection: glances.shown_counts(connection, DEFAULT_TEAM_ID),
+    "glances.down_monitors": lambda connection: glances.down_monitors(connection, DEFAULT_TEAM_ID, 20),
+    "glances.monitors_maybe_late": lambda connection: glances.monitors_maybe_late(
+        connection, DEFAULT_TEAM_ID, NOON, 1_000
+    ),
+    "glances.job_ever": lambda connection: glances.job_ever(connection, DEFAULT_TEAM_ID, JOB.id),
+    "glances.versions_around": lambda connection: glances.versions_around(connection, JOB.id, NOON, 50),
+    "glances.attempts_of": lambda connection: glances.attempts_of(connection, RUN.id, 10),
+    "glances.oldest_slot": lambda connection: glances.oldest_slot(connection, JOB.id),
+    "glances.acts_around": lambda connection: glances.acts_around(connection, DEFAULT_TEAM_ID, JOB.id, NOON, 4),
+    "hours.is_taken": lambda connection: hours.is_taken(connection, NOON),
+    "hours.counters_of": lambda connection: hours.counters_of(connection, DEFAULT_TEAM_ID, NOON),
+    "hours.lost_since": lambda connection: hours.lost_since(connection, DEFAULT_TEAM_ID, NOON),
+    "hours.add_lateness insert": lambda connection: hours.add_lateness(connection, {(DEFAULT_TEAM_ID, NOON, 1): 2}),
+    "hours.lateness_of": lambda connection: hours.lateness_of(connection, DEFAULT_TEAM_ID, NOON),
     "telling.is_to_look": lambda connection: telling.is_to_look(connection, NOON),
 }
+TABLES = r"jobs|teams|team_minutes|runs|executions|job_versions|sessions|alerts|channels|monitors|\w+_keys"
 SMALL_INDEX: dict[str, Hot] = {
+    "glances.job_version": lambda connection: glances.job_version(connection, an_id()),
+    "glances.queue": lambda connection: glances.queue(connection, NOON),
+    "glances.running_jobs": lambda connection: glances.running_jobs(connection, DEFAULT_TEAM_ID),
     "runs.running_of_sessions": lambda connection: runs.running_of_sessions(connection, ["x"], 200),
 }
 """These go through all open runs, which are few: the index holds no other."""
+
+
+SMALL_TEAM = an_id()
+
+
+def page_of_jobs(state: str) -> Hot:
+    return lambda connection: jobs.page(
+        connection,
+        SMALL_TEAM,
+        status=None,
+        tag=None,
+        text=None,
+        before=("x", JOB.id),
+        limit=50,
+        state=glances.JOB_STATES[state],
+        sort="name",
+    )
+
+
+OF_A_TEAM: dict[str, Hot] = {
+    "glances.job_counts": lambda connection: glances.job_counts(connection, SMALL_TEAM),
+    "glances.troubled_jobs": lambda connection: glances.troubled_jobs(connection, SMALL_TEAM, 20),
+    "glances.tags": lambda connection: glances.tags(connection, SMALL_TEAM),
+    "glances.upcoming": lambda connection: glances.upcoming(connection, SMALL_TEAM, 10),
+    **{f"jobs.page {state}": page_of_jobs(state) for state in glances.JOB_STATES},
+}
+"""These go through all jobs of one team: of one that has all there are it would be the whole table."""
 
 
 async def plans_of(ledger: SqliteLedger, call: Hot) -> list[str]:
@@ -132,13 +197,16 @@ async def plans_of(ledger: SqliteLedger, call: Hot) -> list[str]:
     return plans
 
 
-@pytest.mark.parametrize("name", STATEMENTS)
+@pytest.mark.parametrize("name", STATEMENTS | OF_A_TEAM)
 async def test_a_hot_statement_goes_through_an_index(sqlite: SqliteLedger, name: str) -> None:
-    plans = await plans_of(sqlite, STATEMENTS[name])
+    plans = await plans_of(sqlite, (STATEMENTS | OF_A_TEAM)[name])
     scans = [
         plan
         for plan in plans
-        if re.match(r"SCAN (jobs|runs|executions|job_versions|sessions|alerts|channels|monitors|\w+_keys)\b", plan)
+        if re.match(
+            r"SCAN (jobs|teams|team_minutes|runs|executions|job_versions|sessions|alerts|channels|monitors|\w+_keys)\b",
+            plan,
+        )
     ]
     assert not scans, plans
     assert "insert" in name or any(plan.startswith("SEARCH") for plan in plans), plans
@@ -217,7 +285,7 @@ async def test_a_page_costs_the_same_wherever_it_begins_and_however_much_is_kept
 # PostgreSQL, on tables of some ten thousand rows whose statistics are known
 
 BIG = ("jobs", "job_versions", "runs", "executions")
-HOT_ON_POSTGRESQL = STATEMENTS | SMALL_INDEX
+HOT_ON_POSTGRESQL = STATEMENTS | SMALL_INDEX | OF_A_TEAM
 
 
 @pytest.fixture(scope="module")

@@ -211,7 +211,7 @@ async def test_lists_filter_and_go_on(ledger: Ledger) -> None:
     async def found(**query: Any) -> list[str]:
         asked: dict[str, Any] = {"status": None, "health": None, "tag": None, "text": None, "before": None, "limit": 9}
         page = await ledger.read(lambda c: rows.page(c, DEFAULT_TEAM_ID, **asked | query))
-        return [monitor.id for monitor in page]
+        return [monitor.id for _, monitor in page]
 
     assert await found() == [one.id, other.id]
     assert await found(before=(NOON + 1, one.id)) == [other.id]

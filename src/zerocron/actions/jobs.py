@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
@@ -19,7 +19,7 @@ from zerocron.actions.schedules import given_timezone, read, spoken
 from zerocron.clock import Clock
 from zerocron.core import placeholders
 from zerocron.core.alerting import JOB_DEFAULT, Notify, checked, read_notify, write_notify
-from zerocron.core.errors import Conflict, Invalid, NotFound
+from zerocron.core.errors import Conflict, Invalid, NotFound, TooMany
 from zerocron.core.ids import new_id
 from zerocron.core.lifecycle import OPEN, WAITING, Event, advance
 from zerocron.core.model import (
@@ -50,12 +50,16 @@ from zerocron.core.retry import strategy_warning
 from zerocron.core.schedule import DayMatch, DstPolicy
 from zerocron.core.secret import SECRETS_A_REQUEST_MAX
 from zerocron.core.success import check_path, check_pattern, check_status_pattern
+from zerocron.core.team_limits import MINUTE_MS, NO_LIMITS, Limits, minute_of
 from zerocron.core.understanding import DEFAULT_TIMEZONE, Understood
 from zerocron.storage.ledger import executions as execution_rows
+from zerocron.storage.ledger import glances
 from zerocron.storage.ledger import jobs as job_rows
+from zerocron.storage.ledger import limits as limit_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger import signing as signing_rows
 from zerocron.storage.ledger.database import Ledger, Transaction
+from zerocron.storage.ledger.scheduled import Place
 from zerocron.storage.timetable.contract import Timetable, job_member, run_member
 from zerocron.storage.timetable.horizon import point_at
 
@@ -132,11 +136,21 @@ class JobSpec:
 class Jobs:
     """Verbs on the jobs of a team. Another team's job is not there."""
 
-    def __init__(self, *, ledger: Ledger, timetable: Timetable, clock: Clock, allow_insecure_tls: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        timetable: Timetable,
+        clock: Clock,
+        allow_insecure_tls: bool = False,
+        limits: Limits = NO_LIMITS,
+    ) -> None:
+        """`limits`: of teams that have none of their own."""
         self._ledger = ledger
         self._timetable = timetable
         self._clock = clock
         self._allow_insecure_tls = allow_insecure_tls
+        self._limits = limits
 
     async def create(self, team_id: str, spec: JobSpec, idempotency_key: str | None = None) -> tuple[Job, bool]:
         """The new job and True; or the job this idempotency key made before and False. Raises Invalid, Conflict."""
@@ -160,6 +174,7 @@ class Jobs:
             found = made_before(connection, once.claim(connection, job.id, now))
             if found is not None:
                 return found, False
+            self._check_number(connection, team_id)
             _check_signing(connection, job, now)
             check_named(connection, team_id, spec.notify)
             job_rows.insert(connection, job)
@@ -182,15 +197,26 @@ class Jobs:
         team_id: str,
         *,
         status: str | None = None,
+        state: str | None = None,
         tag: str | None = None,
         text: str | None = None,
-        before: tuple[Instant, str] | None = None,
+        sort: str = "-created_at",
+        before: Place | None = None,
         limit: int = 50,
-    ) -> list[Job]:
-        """Newest first."""
+    ) -> list[tuple[Any, Job]]:
+        """(what it is sorted by, job) in the order of `sort`: newest first, unless told otherwise."""
+        condition = None if state is None else glances.JOB_STATES[state]
         return await self._ledger.read(
             lambda connection: job_rows.page(
-                connection, team_id, status=status, tag=tag, text=text, before=before, limit=limit
+                connection,
+                team_id,
+                status=status,
+                state=condition,
+                tag=tag,
+                text=text,
+                sort=sort,
+                before=before,
+                limit=limit,
             )
         )
 
@@ -277,7 +303,8 @@ class Jobs:
     ) -> tuple[Run, bool]:
         """Ask for a run now, outside of the schedule, which does not move; the run and whether it is new.
 
-        Raises NotFound, Conflict when the job is paused or disabled.
+        Raises NotFound, Conflict when the job is paused or disabled, TooMany when the team has started as many runs in
+        this minute as it may.
         """
         now = self._clock.now()
         run_id = new_id(now)
@@ -292,6 +319,7 @@ class Jobs:
                 raise Conflict("The job is paused. Resume it before triggering it.")
             if job.status == JobStatus.DISABLED:
                 raise Conflict(f"The job is disabled: {job.state.status_reason} Resume it before triggering it.")
+            self._count_run(connection, team_id, now)
             run = Run(
                 id=run_id,
                 scheduled_for=now,
@@ -365,6 +393,43 @@ class Jobs:
         if found is None:
             raise NotFound("There is no such execution.")
         return found
+
+    def _check_number(self, connection: Connection, team_id: str) -> None:
+        """Whether the team may have one more job. Raises Conflict."""
+        jobs_max = limit_rows.of_team(connection, team_id, self._limits).jobs_max
+        if jobs_max is None:
+            return
+        limit_rows.hold(connection, team_id)
+        if limit_rows.count_jobs(connection, team_id) >= jobs_max:
+            raise Conflict(
+                f"The team has as many jobs as it may: {jobs_max:,}. Delete one that is no longer needed, or ask the "
+                "operator of this server for more (0cron teams limits)."
+            )
+
+    def _count_run(self, connection: Connection, team_id: str, now: Instant) -> None:
+        """Count one more run of the team in this minute. Raises TooMany."""
+        runs_max = limit_rows.of_team(connection, team_id, self._limits).runs_per_minute_max
+        if runs_max is None:
+            return
+        key = (team_id, minute_of(now))
+        minute = limit_rows.hold_minutes(connection, [key])[key]
+        if minute.runs >= runs_max:
+            raise TooMany(
+                f"The team has started as many runs in this minute as it may: {runs_max:,}. Try again in the next one, "
+                "or ask the operator of this server for more (0cron teams limits).",
+                retry_after_seconds=-(-(key[1] + MINUTE_MS - now) // 1000),
+            )
+        minute.runs += 1
+        limit_rows.save_minutes(connection, {key: minute})
+
+    async def definition(self, team_id: str, spec: JobSpec) -> Definition:
+        """The request of a specification, by the rules for one that is saved. Raises Invalid."""
+        self._check_tls(spec)
+        definition = _definition(spec)
+        if definition.sign:
+            now = self._clock.now()
+            await self._ledger.read(lambda connection: _check_signing_key(connection, team_id, now))
+        return definition
 
     def _check_tls(self, spec: JobSpec) -> None:
         if not (spec.verify_tls or self._allow_insecure_tls):
@@ -602,8 +667,13 @@ def _success(rule: SuccessRule) -> SuccessRule:
 
 
 def _check_signing(connection: Connection, job: Job, now: Instant) -> None:
+    if job.definition.sign:
+        _check_signing_key(connection, job.team_id, now)
+
+
+def _check_signing_key(connection: Connection, team_id: str, now: Instant) -> None:
     """Raises Invalid when requests are to be signed and there is nothing to sign with."""
-    if job.definition.sign and not signing_rows.valid(connection, job.team_id, now):
+    if not signing_rows.valid(connection, team_id, now):
         raise Invalid(
             "There is no signing key yet. Make one first: POST /v1/signing-key/rotate, or `0cron signing rotate`.",
             field="sign",

@@ -25,6 +25,7 @@ from zerocron.core.model import Instant, is_uuid
 from zerocron.core.monitor import (
     GRACE_SECONDS,
     JUDGED_AFTER_MS,
+    PAUSED,
     Day,
     Expectation,
     Flip,
@@ -46,9 +47,11 @@ from zerocron.core.phrases import Code as Language
 from zerocron.core.recent import Recent
 from zerocron.core.schedule import DayMatch, DstPolicy, Schedule
 from zerocron.core.understanding import DEFAULT_TIMEZONE, Understood
+from zerocron.storage.ledger import glances
 from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.ledger.monitors import FlipRow, PingRow, Watched
+from zerocron.storage.ledger.scheduled import Place
 from zerocron.storage.ledger.telling import look_again, tell_flips
 from zerocron.storage.timetable.contract import Timetable, monitor_member
 from zerocron.storage.timetable.horizon import point_at, put_near
@@ -59,6 +62,8 @@ _told = Recent()
 DAY_MS = 86_400_000
 PAUSE_MS_MAX = 366 * DAY_MS
 FLIPS_READ_MAX = 10_000
+PAGES_JUDGED_MAX = 5
+"""So many pages of monitors are judged for one page of those that show what is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +162,7 @@ class Monitors:
 
         def transaction(connection: Connection) -> tuple[Monitor, Verdict]:
             monitor = _existing(connection, team_id, monitor_id, lock=False)
-            return monitor, _verdicts(connection, [monitor], now)[0]
+            return monitor, verdicts(connection, [monitor], now)[0]
 
         monitor, verdict = await self._ledger.read(transaction)
         return Seen(monitor, verdict, self._token(monitor))
@@ -168,23 +173,51 @@ class Monitors:
         *,
         status: str | None = None,
         health: str | None = None,
+        state: str | None = None,
         tag: str | None = None,
         text: str | None = None,
-        before: tuple[Instant, str] | None = None,
+        sort: str = "-created_at",
+        before: Place | None = None,
         limit: int = 50,
-    ) -> list[Seen]:
-        """Newest first."""
+    ) -> tuple[list[Seen], Place | None]:
+        """(monitors in the order of `sort`, the place of the last one that was looked at; None: there are no more).
+
+        `state` is what a monitor shows, which has to be judged: where few of many do, the page may not be full.
+        """
         now = self._clock.now()
 
-        def transaction(connection: Connection) -> list[tuple[Monitor, Verdict]]:
-            found = monitor_rows.page(
-                connection, team_id, status=status, health=health, tag=tag, text=text, before=before, limit=limit
-            )
-            return list(zip(found, _verdicts(connection, found, now), strict=True))
+        def transaction(connection: Connection) -> tuple[list[tuple[Monitor, Verdict]], Place | None]:
+            shown: list[tuple[Monitor, Verdict]] = []
+            place = before
+            for _ in range(PAGES_JUDGED_MAX):
+                found = monitor_rows.page(
+                    connection,
+                    team_id,
+                    status=status,
+                    health=health,
+                    state=None if state is None else glances.may_show(state, now),
+                    tag=tag,
+                    text=text,
+                    sort=sort,
+                    before=place,
+                    limit=limit + 1,
+                )
+                looked_at = found[:limit]
+                judged = verdicts(connection, [monitor for _, monitor in looked_at], now)
+                for (key, monitor), verdict in zip(looked_at, judged, strict=True):
+                    if len(shown) == limit:
+                        return shown, place
+                    place = (key, monitor.id)
+                    if state is None or shown_now(monitor, verdict) == state:
+                        shown.append((monitor, verdict))
+                if len(found) <= limit:
+                    return shown, None
+                if len(shown) == limit:
+                    break
+            return shown, place
 
-        return [
-            Seen(monitor, verdict, self._token(monitor)) for monitor, verdict in await self._ledger.read(transaction)
-        ]
+        found, following = await self._ledger.read(transaction)
+        return [Seen(monitor, verdict, self._token(monitor)) for monitor, verdict in found], following
 
     async def edit(self, team_id: str, monitor_id: str, change: Callable[[MonitorSpec], MonitorSpec]) -> Seen:
         """Apply a change to the monitor as it is, and judge it anew. Raises NotFound, Invalid."""
@@ -371,10 +404,18 @@ def _existing(connection: Connection, team_id: str, monitor_id: str, *, lock: bo
     return monitor
 
 
-def _verdicts(connection: Connection, monitors: list[Monitor], now: Instant) -> list[Verdict]:
+def verdicts(connection: Connection, monitors: list[Monitor], now: Instant) -> list[Verdict]:
+    """How each of them is now, by its pings and the outages that are known."""
     since = min((_begun(monitor.watch, now) for monitor in monitors), default=now)
     outages = monitor_rows.known_outages(connection, since, now)
     return [_verdict(monitor, now, outages) for monitor in monitors]
+
+
+def shown_now(monitor: Monitor, verdict: Verdict) -> str:
+    """`new`, `up`, `late`, `down` or `paused`: what its health is said to be now."""
+    if monitor.watch.status == PAUSED:
+        return PAUSED
+    return Health.LATE if verdict.health == Health.LATE else monitor.watch.health
 
 
 def _verdict(monitor: Monitor, now: Instant, outages: list[Outage]) -> Verdict:

@@ -23,6 +23,7 @@ from zerocron.core.sealing import USES_ALARM, USES_MAX, CannotOpen, DataKey, Key
 from zerocron.core.secret import SECRETS_MAX, check_allowed_hosts, check_name, check_value
 from zerocron.storage.ledger import channels as channel_rows
 from zerocron.storage.ledger import facts
+from zerocron.storage.ledger import people as people_rows
 from zerocron.storage.ledger import secrets as secret_rows
 from zerocron.storage.ledger import signing as signing_rows
 from zerocron.storage.ledger.database import Ledger
@@ -198,6 +199,11 @@ class Secrets:
             channel_rows.reseal(connection, team_id, opened, key)
         except CannotOpen:
             raise Conflict("The settings of a channel are damaged. Delete it, and go on.") from None
+        if team_id == people_rows.SEALED_FOR:
+            try:
+                people_rows.reseal(connection, opened, key)
+            except CannotOpen:
+                raise Conflict("The second factor of a person is damaged. Have them take it off, and go on.") from None
         self._stop_point("inside-rotate")
         secret_rows.remove_data_keys(connection, old)
         return len(resealed)

@@ -17,20 +17,30 @@ _MARK = "__zerocron_needs__"
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A permission, and whether a person has to have proved a moment ago who they are."""
+    """A permission (None: whoever is known may), and whether a person has to have proved a moment ago who they are.
 
-    permission: Permission
+    `is_public`: nobody has to be known.
+    """
+
+    permission: Permission | None
     is_elevated: bool = False
+    is_public: bool = False
 
 
-def needs(permission: Permission, *, elevated: bool = False) -> Callable[[F], F]:
-    """Mark an endpoint; written below the router's decorator."""
+def needs(permission: Permission | None, *, elevated: bool = False) -> Callable[[F], F]:
+    """Mark an endpoint; written below the router's decorator. None: every key and sign-in will do."""
 
     def mark(endpoint: F) -> F:
         setattr(endpoint, _MARK, Need(permission, elevated))
         return endpoint
 
     return mark
+
+
+def public(endpoint: F) -> F:
+    """Mark an endpoint that answers everybody; written below the router's decorator."""
+    setattr(endpoint, _MARK, Need(None, is_public=True))
+    return endpoint
 
 
 def need_of(endpoint: Callable[..., Any]) -> Need | None:

@@ -9,18 +9,29 @@ from starlette.types import Receive, Scope, Send
 
 from zerocron.api import (
     alerts,
+    bulk,
     channels,
+    events,
+    explain,
     jobs,
     keys,
+    me,
     monitors,
     operation,
+    overview,
     problems,
     reference,
+    requests,
     runs,
     schedules,
     secrets,
+    setup,
+    sign_in,
     signing,
+    single_sign_on,
+    system,
 )
+from zerocron.api.forwarded import Forwarded
 from zerocron.api.gate import SECURITY_HEADERS, Gate
 from zerocron.api.openapi import document
 from zerocron.api.pings import PATH as PING_PATH
@@ -33,8 +44,11 @@ class Application(FastAPI):
     """FastAPI with our document; pings go past all of it, which would cost more than they do."""
 
     ping_path: PingPath | None = None
+    forwarded: Forwarded | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.forwarded is not None and scope["type"] == "http":
+            scope = self.forwarded.applied(scope)
         if self.ping_path is not None and scope["type"] == "http" and scope["path"].startswith(PING_PATH):
             await self.ping_path(scope, receive, send)
         else:
@@ -46,8 +60,11 @@ class Application(FastAPI):
         return self.openapi_schema
 
 
-def create_application(services: Services, *, only_operation: bool = False) -> FastAPI:
-    """The application over these services. `only_operation` leaves out all but health and metrics."""
+def create_application(
+    services: Services, *, only_operation: bool = False, forwarded: Forwarded | None = None
+) -> FastAPI:
+    """The application over these services. `only_operation` leaves out all but health and metrics; `forwarded` is what
+    is believed of proxies, None where there are none."""
     app = Application(
         title="0cron",
         version=services.version,
@@ -58,13 +75,34 @@ def create_application(services: Services, *, only_operation: bool = False) -> F
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.services = services
+    app.forwarded = forwarded
     problems.install(app)
     app.add_middleware(Gate, services=services)
     if not only_operation:
         app.ping_path = PingPath(services.pings, SECURITY_HEADERS.items())
     app.include_router(operation.router)
     if not only_operation:
-        for module in (jobs, runs, monitors, channels, alerts, schedules, secrets, signing, keys):
+        for module in (
+            overview,
+            events,
+            explain,
+            requests,
+            system,
+            bulk,
+            jobs,
+            runs,
+            monitors,
+            channels,
+            alerts,
+            schedules,
+            secrets,
+            signing,
+            keys,
+            sign_in,
+            me,
+            setup,
+        ):
             app.include_router(module.router, dependencies=[Depends(only_what_is_known)])
         app.include_router(reference.router)
+        app.include_router(single_sign_on.router)
     return app

@@ -5,16 +5,20 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 _TOKENS = re.compile(
     r'(?P<key>"(?:[^"\\]|\\.)*")(?=:)|(?P<text>"(?:[^"\\]|\\.)*")|(?P<word>\b(?:true|false|null)\b)|(?P<number>-?\d[\d.eE+-]*)'
 )
 
 
-def curl(method: str, path: str, *, needs_key: bool, body: Any = None) -> str:
+def curl(method: str, path: str, *, needs_key: bool, body: Any = None, query: Mapping[str, str] | None = None) -> str:
     """The command. Its variables are those of the command line's client, and the ids a reader knows."""
     address = re.sub(r"\{(\w+)\}", lambda match: f"${match[1].upper()}", path)
+    if query:
+        address += "?" + urlencode(query)
     words = ["curl" if method == "GET" else f"curl -X {method}", f'"$ZEROCRON_API_URL{address}"']
     if needs_key:
         words.append('-H "Authorization: Bearer $ZEROCRON_API_KEY"')

@@ -210,7 +210,9 @@ def _example(operation: Operation, shapes: Shapes) -> str:
     raw = operation.raw
     schema = _body_schema(raw)
     body = None if schema is None else shapes.example(schema)
-    command = curl(operation.method, operation.path, needs_key="security" in raw, body=body)
+    needed = [one for one in raw.get("parameters", ()) if one["in"] == "query" and one.get("required")]
+    query = {one["name"]: str(one["schema"]["examples"][0]) for one in needed}
+    command = curl(operation.method, operation.path, needs_key="security" in raw, body=body, query=query)
     made = f"<h4>Request</h4>{_code(command)}"
     code, response = next((code, answer) for code, answer in raw["responses"].items() if code[0] == "2")
     answer = _answer_schema(response)

@@ -119,6 +119,14 @@ def page_of(found: list[T], limit: int, key: Callable[[T], tuple[Any, ...]]) -> 
     return found[:limit], write_cursor(*key(found[limit - 1])) if len(found) > limit else None
 
 
+SORT_TEXT = "A `-` in front turns it round; names are compared without their capitals; `updated` has the latest first."
+
+
+def key_kind(sort: str) -> type:
+    """The type of what rows are sorted by, for `read_cursor`."""
+    return str if sort.removeprefix("-") == "name" else int
+
+
 def read_cursor(text: str | None, *kinds: type) -> Any:
     """The key a cursor was made of, as a tuple of these types; None without one. Raises Invalid for any other text."""
     if text is None:

@@ -1,25 +1,38 @@
 """What every request passes before a route sees it, and every answer before it leaves.
 
-Owns the order of things: the bounds on the address, then the API key, then the bounds on the body and what counts as
-JSON. Everything under `/v1/` needs a key because it is there, not because a route asks for one; who has none learns
-nothing, not even which addresses exist. Pings alone never come here: their token is their key. Puts the security
-headers on every answer, and turns what nobody foresaw into a problem. Must never hold more of a request than its bound.
+Owns the order of things: the bounds on the address, then who is asking, then the bounds on the body and what counts as
+JSON. Everything under `/v1/` needs an API key or the cookie of a sign-in because it is there, not because a route asks
+for one; who has none learns nothing, not even which addresses exist. Pings never come here: their token is their key.
+The few addresses in `api.public` answer everybody. Puts the security headers on every answer, and turns what nobody
+foresaw into a problem. Must never hold more of a request than its bound.
+
+A request shows a key or a cookie. One that shows both is refused rather than read in one of two ways. An
+`Authorization` that is no key of ours (a proxy in front may ask for one of its own) does not count beside a cookie.
+What a browser can be made to send, with a cookie or to a public address, has to come from a page of ours
+(`core.origins`) unless it only reads, and has to call its body JSON, which no form can.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+from functools import partial
 from http import HTTPStatus
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from zerocron.api.cookies import is_tls, token_of
+from zerocron.api.forwarded import SIGNED_IN_AS
 from zerocron.api.json_text import read_json
 from zerocron.api.problems import of_error, problem, unforeseen
-from zerocron.api.services import BEARER, Services
+from zerocron.api.public import is_public
+from zerocron.api.services import BEARER, IS_HEAD, STILL, Services
 from zerocron.core.access import Bearer
-from zerocron.core.errors import NotFound, TooLarge, Unauthorized, ZerocronError
+from zerocron.core.errors import Forbidden, NotFound, TooLarge, Unauthorized, ZerocronError
+from zerocron.core.opaque import is_opaque
+from zerocron.core.origins import is_same_origin
 
 REQUEST_BYTES_MAX = 1_572_864
 """A job's body of 1 MB, its escapes, and the rest of the job."""
@@ -43,6 +56,14 @@ SECURITY_HEADERS = {
     ),
 }
 _OVER_TLS = {"Strict-Transport-Security": "max-age=31536000"}
+_WITHOUT_TLS = {"Referrer-Policy": "same-origin"}
+"""There a browser tells only by `Origin` where a form comes from, and under `no-referrer` it would say `null`."""
+
+BOTH = "This request shows an API key and the cookie of a sign-in. Send one of them only."
+FOREIGN = (
+    "This did not come from a page of this server, so it is not done in your name. Open the page anew, and try again. "
+    "Programs use an API key."
+)
 
 
 class Gate:
@@ -56,7 +77,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = _Answer(scope, send)
+        answer = _Answer(scope, send, self._services.base_url)
         try:
             await self._pass(scope, receive, answer)
         except ZerocronError as error:
@@ -71,12 +92,21 @@ class Gate:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        if scope["method"] == "HEAD":
+        is_head = scope["method"] == "HEAD"
+        if is_head:
             scope = {**scope, "method": "GET"}  # the answer's body is left out on its way back
         if not scope["path"].startswith("/v1/"):
             await self._app(scope, receive, send)
             return
-        bearer = await self._bearer(scope)
+        if is_public(scope["method"], scope["path"]):
+            bearer = None
+            self._check_origin(scope)
+        elif self._shows_both(scope):
+            await problem(HTTPStatus.BAD_REQUEST, BOTH)(scope, receive, send)
+            return
+        else:
+            bearer = await self._bearer(scope)
+        is_of_browser = bearer is None or bearer.sign_in_id is not None
         refusal = _encoded(scope)
         if refusal is not None:
             await refusal(scope, receive, send)
@@ -84,26 +114,58 @@ class Gate:
         body = await _read(scope, receive)
         if body is None:
             return  # the client has gone
+        if body and is_of_browser and not _is_called_json(scope):
+            await problem(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send JSON, with the header 'Content-Type: application/json'."
+            )(scope, receive, send)
+            return
         if len(body) > CHECKED_AT_ONCE_BYTES_MAX:
             await asyncio.to_thread(read_json, body)
         elif body:
             read_json(body)
-        await self._app(_as_json(scope, bearer), _replay(body, receive), send)
+        told = {STILL: partial(self._bearer, scope), IS_HEAD: is_head}
+        await self._app({**_as_json(scope, bearer), **told}, _replay(body, receive), send)
+
+    def _shows_both(self, scope: Scope) -> bool:
+        given = Headers(scope=scope).getlist("authorization")
+        token = token_of(scope, self._services.base_url)
+        return token is not None and is_opaque(token) and any(value.lower().startswith("bearer ") for value in given)
 
     async def _bearer(self, scope: Scope) -> Bearer:
+        """Who is asking, with their address. Raises Unauthorized, Forbidden."""
         given = Headers(scope=scope).getlist("authorization")
-        if len(given) != 1:
-            raise Unauthorized
-        return await self._services.keys.recognise(given[0])
+        token = token_of(scope, self._services.base_url)
+        if token is None or not is_opaque(token):
+            if len(given) != 1:
+                raise Unauthorized
+            bearer = await self._services.keys.recognise(given[0])
+        else:
+            self._check_origin(scope)
+            bearer = await self._services.entrance.sign_ins.recognise(token, scope.get(SIGNED_IN_AS))
+        address = (scope.get("client") or ("",))[0]
+        return dataclasses.replace(bearer, actor=dataclasses.replace(bearer.actor, address=address))
+
+    def _check_origin(self, scope: Scope) -> None:
+        """Raises Forbidden for what another site may have made a browser send."""
+        headers = Headers(scope=scope)
+        base_url = self._services.base_url
+        if not is_same_origin(
+            scope["method"],
+            sec_fetch_site=headers.get("sec-fetch-site"),
+            origin=headers.get("origin"),
+            host=headers.get("host"),
+            own_origins=(base_url,) if base_url else (),
+        ):
+            raise Forbidden(FOREIGN)
 
 
 class _Answer:
     """Sends on, with the security headers; without the body when only the head was asked for."""
 
-    def __init__(self, scope: Scope, send: Send) -> None:
+    def __init__(self, scope: Scope, send: Send, base_url: str) -> None:
         self._send = send
         self._head_only = scope["method"] == "HEAD"
-        self._extra = SECURITY_HEADERS | (_OVER_TLS if scope.get("scheme") == "https" else {})
+        self._extra = SECURITY_HEADERS | (_OVER_TLS if is_tls(scope, base_url) else _WITHOUT_TLS)
         self.started = False
 
     async def __call__(self, message: Message) -> None:
@@ -139,6 +201,11 @@ def _encoded(scope: Scope) -> Response | None:
     )
 
 
+def _is_called_json(scope: Scope) -> bool:
+    kind = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
 async def _read(scope: Scope, receive: Receive) -> bytes | None:
     """The body, or None when the client went away. Raises TooLarge as soon as that is known."""
     declared = Headers(scope=scope).get("content-length", "")
@@ -163,10 +230,11 @@ def _too_large() -> TooLarge:
     return TooLarge(f"A request has at most {REQUEST_BYTES_MAX:,} bytes. Keep large data where the job can fetch it.")
 
 
-def _as_json(scope: Scope, bearer: Bearer) -> Scope:
+def _as_json(scope: Scope, bearer: Bearer | None) -> Scope:
     """What the routes get. The body is JSON or was refused, however it was named."""
     headers = [pair for pair in scope["headers"] if pair[0] != b"content-type"]
-    return {**scope, "headers": [*headers, (b"content-type", b"application/json")], BEARER: bearer}
+    seen = {**scope, "headers": [*headers, (b"content-type", b"application/json")]}
+    return seen if bearer is None else {**seen, BEARER: bearer}
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

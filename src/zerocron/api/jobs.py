@@ -10,7 +10,17 @@ import orjson
 from fastapi import APIRouter, Query, Response
 
 from zerocron.actions.jobs import JobSpec
-from zerocron.api.fields import Cursor, JobId, Limit, instant, maybe_instant, page_of, read_cursor
+from zerocron.api.fields import (
+    SORT_TEXT,
+    Cursor,
+    JobId,
+    Limit,
+    instant,
+    key_kind,
+    maybe_instant,
+    page_of,
+    read_cursor,
+)
 from zerocron.api.job_models import (
     JobChange,
     JobIn,
@@ -24,6 +34,7 @@ from zerocron.api.job_models import (
     RetryOut,
     StatsOut,
     SuccessChange,
+    SuccessIn,
     SuccessOut,
 )
 from zerocron.api.notify_models import JobNotifyOut, changed_notify, notify_out
@@ -47,10 +58,17 @@ from zerocron.core.understanding import describe
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 JobStatusIn = Literal["active", "paused", "disabled", "completed"]
+JobStateIn = Literal["failing", "running", "passing"]
+JobSortIn = Literal["created_at", "-created_at", "name", "-name", "next_run_at", "updated"]
 _CHANGED_MEANWHILE = "Somebody else changed the job at the same moment."
 
 
-@router.post("", status_code=201, response_model=JobOut, responses={409: {"description": KEY_REUSED}})
+@router.post(
+    "",
+    status_code=201,
+    response_model=JobOut,
+    responses={409: {"description": f"The team has as many jobs as it may, or: {KEY_REUSED}"}},
+)
 async def create_job(given: JobIn, who: Who, services: Use, response: Response, key: OnceKey = None) -> JobOut:
     """Create a job. It starts to run at its next slot."""
     job, is_new = await services.jobs.create(who.team_id, _spec(given), key)
@@ -64,17 +82,34 @@ async def list_jobs(
     who: Who,
     services: Use,
     status: Annotated[JobStatusIn | None, Query(description="Only jobs of this status.")] = None,
+    state: Annotated[
+        JobStateIn | None,
+        Query(
+            description="Only jobs whose last run failed and that are not stopped (`failing`), that have a run under "
+            "way (`running`), or whose last run succeeded (`passing`)."
+        ),
+    ] = None,
     tag: Annotated[str | None, Query(max_length=50, description="Only jobs with this tag.")] = None,
     q: Annotated[str | None, Query(max_length=200, description="Only jobs with this in their name or URL.")] = None,
+    sort: Annotated[JobSortIn, Query(description=f"The order. {SORT_TEXT} Jobs without a next run come last.")] = (
+        "-created_at"
+    ),
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> JobPage:
-    """Jobs, newest first."""
+    """Jobs, newest first unless `sort` says otherwise. A cursor goes on in the order it was made for."""
     found = await services.jobs.page(
-        who.team_id, status=status, tag=tag, text=q, before=read_cursor(cursor, int, str), limit=limit + 1
+        who.team_id,
+        status=status,
+        state=state,
+        tag=tag,
+        text=q,
+        sort=sort,
+        before=read_cursor(cursor, key_kind(sort), str),
+        limit=limit + 1,
     )
-    shown, more = page_of(found, limit, lambda job: (job.created_at, job.id))
-    return JobPage(items=[job_out(job) for job in shown], next_cursor=more)
+    shown, more = page_of(found, limit, lambda row: (row[0], row[1].id))
+    return JobPage(items=[job_out(job) for _, job in shown], next_cursor=more)
 
 
 @router.get("/{job_id}", response_model=JobOut)
@@ -132,7 +167,10 @@ async def resume_job(job_id: JobId, who: Who, services: Use) -> JobOut:
     "/{job_id}/trigger",
     status_code=202,
     response_model=RunOut,
-    responses={409: {"description": f"The job is paused or disabled. {KEY_REUSED}"}},
+    responses={
+        409: {"description": f"The job is paused or disabled. {KEY_REUSED}"},
+        429: {"description": "The team has started as many runs in this minute as it may."},
+    },
 )
 async def trigger_job(job_id: JobId, who: Who, services: Use, response: Response, key: OnceKey = None) -> RunOut:
     """Run a job now, outside of its schedule, which does not move. The overlap policy applies.
@@ -235,22 +273,14 @@ def _spec(given: JobIn) -> JobSpec:
         timezone=given.timezone if "timezone" in given.model_fields_set else None,
         method=given.method,
         headers=given.headers,
-        body=_body(given.body),
+        body=body_text(given.body),
         timeout_seconds=given.timeout,
         retry=RetryPolicy(given.retry.attempts, given.retry.backoff, given.retry.delay, given.retry.jitter),
         overlap=Overlap(given.overlap),
         catchup=Catchup(given.catchup),
         catchup_window_seconds=given.catchup_window,
         on_lost=OnLost(given.on_lost),
-        success=SuccessRule(
-            status=tuple(given.success.status),
-            body_contains=given.success.body_contains,
-            body_not_contains=given.success.body_not_contains,
-            body_matches=given.success.body_matches,
-            json=_json_rules(given.success.json_),
-            headers=tuple(given.success.headers.items()),
-            max_duration_ms=given.success.max_duration_ms,
-        ),
+        success=success_rule(given.success),
         disable_after=given.disable_after,
         redirects=given.redirects,
         verify_tls=given.verify_tls,
@@ -260,6 +290,18 @@ def _spec(given: JobIn) -> JobSpec:
         dst=given.dst,
         day_match=given.day_match,
         language=given.language,
+    )
+
+
+def success_rule(given: SuccessIn) -> SuccessRule:
+    return SuccessRule(
+        status=tuple(given.status),
+        body_contains=given.body_contains,
+        body_not_contains=given.body_not_contains,
+        body_matches=given.body_matches,
+        json=_json_rules(given.json_),
+        headers=tuple(given.headers.items()),
+        max_duration_ms=given.max_duration_ms,
     )
 
 
@@ -284,7 +326,7 @@ def _changed(spec: JobSpec, change: JobChange) -> JobSpec:
         "tags": lambda tags: tuple(dict.fromkeys(tags)),
         "retry": lambda retry: dataclasses.replace(spec.retry, **_given(retry)),
         "success": lambda success: dataclasses.replace(spec.success, **_changed_rules(success)),
-        "body": _body,
+        "body": body_text,
         "notify": lambda notify: changed_notify(spec.notify, notify),
     }
     return dataclasses.replace(
@@ -311,5 +353,5 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _body(given: str | dict[str, Any] | list[Any] | None) -> str | None:
+def body_text(given: str | dict[str, Any] | list[Any] | None) -> str | None:
     return given if given is None or isinstance(given, str) else orjson.dumps(given).decode()

@@ -226,7 +226,12 @@ class DayOut(Output):
 
 
 class UptimeOut(Output):
-    """Days, oldest first."""
+    """How long it was up and down, together and day by day, oldest first."""
 
     timezone: str
+    up_ratio: float | None = Field(
+        description="Of all the days, between 0 and 1; null when there was nothing to judge."
+    )
+    downs: int
+    down_seconds: float
     items: list[DayOut]

@@ -9,7 +9,17 @@ import structlog
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from zerocron.actions.monitors import MonitorSpec, Seen
-from zerocron.api.fields import Cursor, Limit, instant, maybe_instant, page_of, read_cursor
+from zerocron.api.fields import (
+    SORT_TEXT,
+    Cursor,
+    Limit,
+    instant,
+    key_kind,
+    maybe_instant,
+    page_of,
+    read_cursor,
+    write_cursor,
+)
 from zerocron.api.job_models import LanguageCode
 from zerocron.api.monitor_models import (
     DayOut,
@@ -41,6 +51,8 @@ router = APIRouter(prefix="/v1/monitors", tags=["monitors"])
 MonitorId = Annotated[str, Path(description="The monitor's `id`.")]
 StatusIn = Literal["active", "paused"]
 HealthIn = Literal["new", "up", "down"]
+StateIn = Literal["new", "up", "late", "down", "paused"]
+MonitorSortIn = Literal["created_at", "-created_at", "name", "-name", "updated"]
 _CHANGED_MEANWHILE = "Somebody else changed the monitor at the same moment."
 
 
@@ -64,22 +76,32 @@ async def list_monitors(
     health: Annotated[
         HealthIn | None, Query(description="Only active monitors of this health; `up` has the late ones, too.")
     ] = None,
+    state: Annotated[
+        StateIn | None,
+        Query(
+            description="Only monitors that show this. It is judged as it is asked for, so that a page may have fewer "
+            "than `limit` although there are more: go on while there is a `next_cursor`."
+        ),
+    ] = None,
     tag: Annotated[str | None, Query(max_length=50, description="Only monitors with this tag.")] = None,
     q: Annotated[str | None, Query(max_length=200, description="Only monitors with this in their name.")] = None,
+    sort: Annotated[MonitorSortIn, Query(description=f"The order. {SORT_TEXT}")] = "-created_at",
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> MonitorPage:
-    """Monitors, newest first."""
-    found = await services.monitors.page(
+    """Monitors, newest first unless `sort` says otherwise. A cursor goes on in the order it was made for."""
+    shown, following = await services.monitors.page(
         who.team_id,
         status=status,
         health=health,
+        state=state,
         tag=tag,
         text=q,
-        before=read_cursor(cursor, int, str),
-        limit=limit + 1,
+        sort=sort,
+        before=read_cursor(cursor, key_kind(sort), str),
+        limit=limit,
     )
-    shown, more = page_of(found, limit, lambda seen: (seen.monitor.created_at, seen.monitor.id))
+    more = None if following is None else write_cursor(*following)
     return MonitorPage(items=[_out(seen, request, services) for seen in shown], next_cursor=more)
 
 
@@ -174,7 +196,14 @@ async def show_uptime(
     """How long the monitor was up and down, day by day."""
     seen = await services.monitors.get(who.team_id, monitor_id)
     found = await services.monitors.uptime(who.team_id, monitor_id, days=days)
-    return UptimeOut(timezone=seen.monitor.expectation.schedule.timezone, items=[_day_out(day) for day in found])
+    up_ms, down_ms = sum(day.up_ms for day in found), sum(day.down_ms for day in found)
+    return UptimeOut(
+        timezone=seen.monitor.expectation.schedule.timezone,
+        up_ratio=round(up_ms / (up_ms + down_ms), 6) if up_ms + down_ms else None,
+        downs=sum(day.downs for day in found),
+        down_seconds=down_ms / 1000,
+        items=[_day_out(day) for day in found],
+    )
 
 
 _NO_TOKEN = "Its ping token cannot be opened here. Pings with it still count; to see one, make a new one."

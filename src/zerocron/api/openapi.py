@@ -15,6 +15,7 @@ from fastapi.openapi.utils import get_openapi
 
 from zerocron.api import samples
 from zerocron.api.problems import MEDIA_TYPE, Problem
+from zerocron.api.public import is_public
 
 SUMMARY = "The scheduler that calls your HTTP endpoints at the right second, once, with proof."
 DESCRIPTION = """
@@ -37,6 +38,7 @@ at most 1,572,864 bytes, an address 8,192, and JSON at most 32 levels.
 """
 TAGS = [
     {"name": "jobs", "description": "What is called, and when."},
+    {"name": "overview", "description": "All jobs and monitors of a team at a glance."},
     {"name": "runs", "description": "What happened: one run for each slot or trigger, one execution for each attempt."},
     {
         "name": "monitors",
@@ -47,10 +49,16 @@ TAGS = [
     },
     {"name": "channels", "description": "The ways out to people, who are told when something fails and recovers."},
     {"name": "alerts", "description": "What people were told, through which channel, and what came of it."},
+    {"name": "requests", "description": "What a request would do, before it becomes a job."},
     {"name": "schedules", "description": "What a schedule would mean."},
     {"name": "secrets", "description": "Values that jobs send and nobody sees."},
     {"name": "signing", "description": "With what requests are signed, so that receivers can tell that they are ours."},
     {"name": "api keys", "description": "Who may use the API."},
+    {
+        "name": "people",
+        "description": "Who uses the pages: signing in, second factors, passwords. For browsers, with the cookie of a "
+        "sign-in in place of a key; what changes something has to come from a page of this server.",
+    },
     {"name": "operation", "description": "For those who run the server. No key is needed."},
 ]
 
@@ -59,6 +67,7 @@ _BODY = "JSON in UTF-8. It is read as such whatever `Content-Type` says, and als
 _REF = "#/components/schemas/"
 _MEANINGS = {
     HTTPStatus.UNAUTHORIZED: "There is no API key, or not a good one.",
+    HTTPStatus.FORBIDDEN: "This did not come from a page of this server, or is for who has signed in and not for keys.",
     HTTPStatus.NOT_FOUND: "There is no such thing, or it is another team's.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The request is too large.",
     HTTPStatus.REQUEST_URI_TOO_LONG: "The address is too long, its query included.",
@@ -71,6 +80,7 @@ _HEADERS: dict[str, dict[str, str]] = {
     "401": {"WWW-Authenticate": "`Bearer`"},
     "415": {"Accept-Encoding": "`identity`"},
     "500": {"X-Error-Id": "The `error_id`."},
+    "429": {"Retry-After": "Seconds to wait."},
     "503": {"Retry-After": "Seconds to wait."},
 }
 _HEADERS_OF = {
@@ -138,7 +148,9 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     """Its name, its key, its problems and the headers of its answers."""
     operation["summary"] = operation["operationId"].replace("_", " ").replace("api key", "API key").capitalize()
     operation["summary"] = operation["summary"].replace("api key", "API key")
-    if path.startswith("/v1/"):
+    if is_public(method.upper(), path):
+        operation["security"] = []
+    elif path.startswith("/v1/"):
         operation["security"] = [{_SCHEME: []}]
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _without_null(parameter["schema"])
@@ -146,7 +158,7 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     responses.pop("422", None)  # FastAPI's own; ours has another form
     if "requestBody" in operation:
         operation["requestBody"]["description"] = _BODY
-    for status in _problems_of(path, method):
+    for status in _problems_of(path, method) + ([HTTPStatus.FORBIDDEN] if "people" in operation["tags"] else []):
         responses.setdefault(str(int(status)), {"description": _MEANINGS[status]})
     for code, response in responses.items():
         if code[0] in "45" and "content" not in response:

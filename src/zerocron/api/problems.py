@@ -27,9 +27,11 @@ from zerocron.api.wording import fault_of
 from zerocron.core.errors import (
     Conflict,
     FieldError,
+    Forbidden,
     Invalid,
     NotFound,
     TooLarge,
+    TooMany,
     Unauthorized,
     Unavailable,
     Unclear,
@@ -43,7 +45,9 @@ STATUSES: Mapping[type[ZerocronError], HTTPStatus] = {
     NotFound: HTTPStatus.NOT_FOUND,
     Conflict: HTTPStatus.CONFLICT,
     Unauthorized: HTTPStatus.UNAUTHORIZED,
+    Forbidden: HTTPStatus.FORBIDDEN,
     TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    TooMany: HTTPStatus.TOO_MANY_REQUESTS,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 RETRY_AFTER = {"Retry-After": "5"}
@@ -74,6 +78,11 @@ class Problem(Output):
     detail: str = Field(description="What went wrong and what to do, for a person.")
     errors: list[Fault] = Field(default=[], description="The fields at fault, at most 20.")
     suggestions: list[str] = Field(default=[], description="Inputs that would be accepted instead.")
+    code: str = Field(
+        default="",
+        description="What a program can do about it. `reauthenticate` with a 403: the same request succeeds once the "
+        "person has proved anew who they are. `code_needed` with a 401: a code of the second factor, too.",
+    )
     error_id: str = Field(default="", description="With a 500: the id under which the server's log has the rest.")
 
 
@@ -120,12 +129,16 @@ def of_error(error: ZerocronError) -> Response:
     if isinstance(error, Unavailable):
         log.warning("unavailable", reason=message)  # the driver's words may name files and hosts: for the log only
         message = UNCLEAR if isinstance(error, Unclear) else AWAY
+    headers = _HEADERS.get(status)
+    if isinstance(error, TooMany):
+        headers = {"Retry-After": str(error.retry_after_seconds)}
     return problem(
         status,
         message,
         errors=error.fields if isinstance(error, Invalid) else (),
         suggestions=error.suggestions if isinstance(error, Invalid) else (),
-        headers=_HEADERS.get(status),
+        headers=headers,
+        **({"code": error.code} if isinstance(error, Forbidden | Unauthorized) and error.code else {}),
     )
 
 

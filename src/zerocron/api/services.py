@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Depends, Header, Request, Response
 
+from zerocron.actions.changes import Changes
 from zerocron.actions.channels import Channels
+from zerocron.actions.entrance import Entrance
+from zerocron.actions.explaining import Explaining
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
+from zerocron.actions.overview import Overview
 from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets
+from zerocron.actions.sign_ins import Visitor
 from zerocron.actions.signing import Signing
+from zerocron.actions.single_sign_on import SingleSignOn
 from zerocron.clock import Clock
 from zerocron.core.access import Bearer
+from zerocron.core.team_limits import Limits
+from zerocron.engine.trying import Trying
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.timetable.contract import Timetable
@@ -24,11 +32,18 @@ from zerocron.storage.timetable.contract import Timetable
 BEARER = "zerocron.bearer"
 """Where in the scope the gate leaves who makes the request. A route that it did not guard fails for want of it."""
 
+STILL = "zerocron.still"
+"""Where in the scope the gate leaves how to ask again who makes it: an answer may take longer than a key is good."""
+
+IS_HEAD = "zerocron.is_head"
+"""Where in the scope the gate leaves whether the body of the answer is thrown away."""
+
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """One of each. `stalled` names the engine's loops that do not go round; `base_url` is where people reach this
-    server, empty where it is not known."""
+    """One of each. `stalled` names the engine's loops that do not go round, `loops` all and whether they do;
+    `base_url` is where people reach this server, empty where it is not known; `limits` are of teams that have none of
+    their own."""
 
     ledger: Ledger
     timetable: Timetable
@@ -45,6 +60,16 @@ class Services:
     channels: Channels
     pings: Pings
     base_url: str
+    limits: Limits
+    entrance: Entrance
+    overview: Overview
+    changes: Changes
+    explaining: Explaining
+    trying: Trying
+    loops: Callable[[], list[tuple[str, bool]]]
+    ledger_kind: Literal["sqlite", "postgresql"]
+    timetable_kind: Literal["memory", "redis"]
+    single_sign_on: SingleSignOn
 
 
 async def services_of(request: Request) -> Services:
@@ -60,7 +85,12 @@ async def _bearer(request: Request) -> Bearer:
     return found
 
 
+async def _visitor(request: Request) -> Visitor:
+    return Visitor(request.client.host if request.client else "", request.headers.get("user-agent", ""))
+
+
 Who = Annotated[Bearer, Depends(_bearer)]
+FromWhere = Annotated[Visitor, Depends(_visitor)]
 OnceKey = Annotated[
     str | None,
     Header(

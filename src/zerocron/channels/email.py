@@ -63,42 +63,57 @@ class Email:
         return f"{local[:1]}…@{domain}"
 
     async def deliver(self, config: Mapping[str, object], envelope: Envelope, ways: Ways) -> Delivery:
-        mail = ways.mail
-        if mail is None or ways.dial is None:
-            return Again(f"This server has no mail server: its operator sets {URL_SETTING}.")
+        if ways.mail is None:
+            return NO_SERVER
         to = str(config["to"])
-        raw = compose(mail, to, envelope, ways.now()).as_bytes()
-        client: aiosmtplib.SMTP | None = None
-        try:
-            async with asyncio.timeout(TALK_SECONDS):
-                sock = await ways.dial(mail.host, mail.port, allow=mail.allow, timeout_seconds=TALK_SECONDS)
-                if isinstance(sock, Failure):
-                    return Again(_not_reached(sock))
-                client = _client(mail, sock)
-                delivery = await _hand_over(client, mail, to, raw)
-        except TimeoutError:
-            return Again(f"The mail server did not finish within {TALK_SECONDS:g} s.")
-        else:
-            with contextlib.suppress(aiosmtplib.SMTPException, OSError):  # it has been said what became of the mail
-                await client.quit(timeout=QUIT_SECONDS)
-            return delivery
-        finally:
-            if client is not None:
-                _let_go(client)
+        return await hand_in(to, compose(ways.mail, to, envelope, ways.now()), ways)
+
+
+NO_SERVER = Again(f"This server has no mail server: its operator sets {URL_SETTING}.")
+
+
+async def hand_in(to: str, message: EmailMessage, ways: Ways) -> Delivery:
+    """Give a mail to the operator's server, once. Raises nothing for what that or the network does."""
+    mail = ways.mail
+    if mail is None or ways.dial is None:
+        return NO_SERVER
+    client: aiosmtplib.SMTP | None = None
+    try:
+        async with asyncio.timeout(TALK_SECONDS):
+            sock = await ways.dial(mail.host, mail.port, allow=mail.allow, timeout_seconds=TALK_SECONDS)
+            if isinstance(sock, Failure):
+                return Again(_not_reached(sock))
+            client = _client(mail, sock)
+            delivery = await _hand_over(client, mail, to, message.as_bytes())
+    except TimeoutError:
+        return Again(f"The mail server did not finish within {TALK_SECONDS:g} s.")
+    else:
+        with contextlib.suppress(aiosmtplib.SMTPException, OSError):  # it has been said what became of the mail
+            await client.quit(timeout=QUIT_SECONDS)
+        return delivery
+    finally:
+        if client is not None:
+            _let_go(client)
+
+
+def empty_mail(mail: Mail, to: str, subject: str, message_id: str, now: int) -> EmailMessage:
+    """A mail that says who sends it and that no person did, and nothing else yet. `now` is its date, in ms."""
+    it = EmailMessage(policy=_POLICY)
+    it["From"] = Address(display_name=mail.sender_name, addr_spec=mail.sender)
+    it["To"] = Address(addr_spec=to)
+    it["Subject"] = one_line(subject, LINE_UNITS_MAX)
+    it["Date"] = formatdate(now / 1000, usegmt=True)
+    it["Message-ID"] = f"<{message_id}@{mail.sender.rpartition('@')[2]}>"
+    it["Auto-Submitted"] = "auto-generated"  # RFC 3834: no vacation note comes back
+    it["X-Auto-Response-Suppress"] = "All"
+    return it
 
 
 def compose(mail: Mail, to: str, envelope: Envelope, now: int) -> EmailMessage:
     """The mail. `now` is its date, in ms."""
     message = word(envelope)
-    it = EmailMessage(policy=_POLICY)
-    it["From"] = Address(display_name=mail.sender_name, addr_spec=mail.sender)
-    it["To"] = Address(addr_spec=to)
-    it["Subject"] = one_line(message.title, LINE_UNITS_MAX)
-    it["Date"] = formatdate(now / 1000, usegmt=True)
-    it["Message-ID"] = f"<{envelope.alert_id}@{mail.sender.rpartition('@')[2]}>"
+    it = empty_mail(mail, to, message.title, envelope.alert_id, now)
     it["List-Unsubscribe"] = f"<{mail.unsubscribe or f'mailto:{mail.sender}?subject=unsubscribe'}>"
-    it["Auto-Submitted"] = "auto-generated"  # RFC 3834: no vacation note comes back
-    it["X-Auto-Response-Suppress"] = "All"
     it["X-0cron-Event"] = "digest" if message.is_digest else str(envelope.notices[0].kind)
     it.set_content(_text(message))
     it.add_alternative(html_of(message), subtype="html")

@@ -113,16 +113,16 @@ def _cluster(settings: Settings) -> Iterator[Finding]:
     """PostgreSQL, Redis, and the clocks."""
     import asyncio
 
-    from zerocron import app
+    from zerocron import cluster_look
     from zerocron.cli.logs import configure_logging
 
     configure_logging("critical", "text")  # the findings say it
     try:
-        state = asyncio.run(app.look_at_cluster(settings))
+        state = asyncio.run(cluster_look.look_at_cluster(settings))
     except Invalid as error:
         yield Finding("database", "FAIL", error.message, "Correct the URL.")
         return
-    if isinstance(state.nodes, app.Away):
+    if isinstance(state.nodes, cluster_look.Away):
         advice = "Without it nothing starts. Look at ZEROCRON_DATABASE_URL, the network and the server's log."
         yield Finding("database", "FAIL", state.nodes.reason, advice)
     else:
@@ -131,7 +131,7 @@ def _cluster(settings: Settings) -> Iterator[Finding]:
     if state.redis_policy is None:
         words = "in the memory of the one engine node"
         yield Finding("timetable", "ok", words)
-    elif isinstance(state.redis_policy, app.Away):
+    elif isinstance(state.redis_policy, cluster_look.Away):
         advice = "Nodes work straight from the database meanwhile, later than usual. Look at ZEROCRON_REDIS_URL."
         yield Finding("timetable", "FAIL", state.redis_policy.reason, advice)
     elif state.redis_policy not in ("noeviction", ""):

@@ -13,7 +13,16 @@ from collections.abc import Iterable, Mapping
 import typer
 
 from zerocron.cli.show import clean, errors
-from zerocron.core.errors import Conflict, Invalid, NotFound, TooLarge, Unauthorized, Unavailable, ZerocronError
+from zerocron.core.errors import (
+    Conflict,
+    Invalid,
+    NotFound,
+    TooLarge,
+    TooMany,
+    Unauthorized,
+    Unavailable,
+    ZerocronError,
+)
 
 FAILED = 1
 USAGE = 2
@@ -24,6 +33,7 @@ EXIT_CODES: Mapping[type[ZerocronError], int] = {
     Unauthorized: 3,
     NotFound: 4,
     Conflict: 5,
+    TooMany: 6,
     Unavailable: 6,
 }
 

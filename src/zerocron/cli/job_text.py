@@ -18,6 +18,7 @@ from zerocron.cli.show import (
     Json,
     clean,
     lines,
+    note,
     output,
     plural,
     print_fields,
@@ -29,6 +30,7 @@ from zerocron.cli.show import (
     word,
 )
 from zerocron.clock import SystemClock
+from zerocron.core.spans import span
 
 NEXT_SHOWN = 3
 BODY_CHARACTERS_SHOWN = 400
@@ -169,7 +171,7 @@ def _job_fields(job: Json, next_runs: list[int]) -> list[tuple[str, str | Text]]
     if delivery := _delivery_words(job):
         fields.append(("sent", delivery))
     fields += [
-        ("time-out", times.span(job["timeout"])),
+        ("time-out", span(job["timeout"])),
         ("success", _success_words(job["success"])),
         ("retries", _retry_words(job)),
         ("policies", f"overlap {job['overlap']}, catch-up {_catchup_words(job)}, on lost {job['on_lost']}"),
@@ -217,13 +219,13 @@ def _retry_words(job: Json) -> str:
     words = "none (1 attempt)"
     if retry["attempts"] > 1:
         jitter = " with full jitter" if retry["jitter"] == "full" else ""
-        back_off = f"{retry['backoff']} back-off{jitter} from {times.span(retry['delay'])}"
+        back_off = f"{retry['backoff']} back-off{jitter} from {span(retry['delay'])}"
         words = f"up to {retry['attempts']} attempts, {back_off}"
     return words + (f"; disabled after {plural(after, 'failed run')} in a row" if after else "")
 
 
 def _catchup_words(job: Json) -> str:
-    return str(job["catchup"]) + ("" if job["catchup"] == "none" else f" within {times.span(job['catchup_window'])}")
+    return str(job["catchup"]) + ("" if job["catchup"] == "none" else f" within {span(job['catchup_window'])}")
 
 
 def _stats_words(stats: Json) -> str:
@@ -231,3 +233,17 @@ def _stats_words(stats: Json) -> str:
     if stats["average_duration_ms"] is not None:
         words += f"; {times.duration(stats['average_duration_ms'])} on average"
     return words
+
+
+def print_explanation(found: Json) -> None:
+    """Why a job did or did not run."""
+    say(found["sentence"])
+    for each in found["evidence"]:
+        say(f"  {times.row(times.instant(each['at']))}  {each['what']}")
+    near = [
+        f"{name}: {times.full(times.instant(found[key]))}"
+        for name, key in (("Slot before", "nearest_before"), ("slot after", "nearest_after"))
+        if found[key] is not None
+    ]
+    if near:
+        note(f"{', '.join(near)}.")

@@ -11,7 +11,7 @@ from zerocron.cli import options as o
 from zerocron.cli.asking import ask_and_delete
 from zerocron.cli.client import Client, find_server
 from zerocron.cli.errors import FAILED
-from zerocron.cli.job_text import next_words, print_job, print_jobs
+from zerocron.cli.job_text import next_words, print_explanation, print_job, print_jobs
 from zerocron.cli.names import find_job
 from zerocron.cli.program import program
 from zerocron.cli.run_text import print_end
@@ -160,6 +160,28 @@ def trigger(
         say(f"See what came of it: {program()} runs show {run['id']}")
     if wait and run["status"] != "succeeded":
         raise typer.Exit(FAILED)
+
+
+@app.command(epilog="Example: 0cron jobs explain backup --at 2027-01-01T02:30:00+01:00")
+@o.with_server
+def explain(
+    client: Client,
+    job: o.JobName,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="INSTANT", help="RFC 3339, such as 2027-01-01T09:00:00Z; else now.")
+    ] = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Say why a job did or did not run at an instant, with the evidence."""
+    query = {} if at is None else {"at": at}
+    try:
+        found = client.get(f"/v1/jobs/{find_job(client, job)['id']}/explain", **query)
+    except Invalid as error:
+        raise o.in_options(error) from None
+    if as_json:
+        print_json(found)
+    else:
+        print_explanation(found)
 
 
 @app.command()

@@ -27,7 +27,9 @@ from zerocron.cli import (
     runs,
     secrets,
     serve,
+    setup_link,
     signing,
+    team_limits,
     version,
 )
 from zerocron.cli.errors import EXIT_CODES_HELP, USAGE, report
@@ -35,8 +37,10 @@ from zerocron.cli.program import name
 
 _ORDER = (
     "serve",
+    "setup-link",
     "migrate",
     "doctor",
+    "teams",
     "jobs",
     "runs",
     "monitors",
@@ -75,8 +79,10 @@ _THERE = "With a server"
 _ALONE = "Without a server"
 
 app.command(rich_help_panel=_HERE)(serve.serve)
+app.command("setup-link", rich_help_panel=_HERE)(setup_link.setup_link)
 app.command(rich_help_panel=_HERE)(migrate.migrate)
 app.command(rich_help_panel=_HERE)(doctor.doctor)
+app.add_typer(team_limits.app, name="teams", rich_help_panel=_HERE)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_THERE)
 app.add_typer(runs.app, name="runs", rich_help_panel=_THERE)
 app.add_typer(monitors.app, name="monitors", rich_help_panel=_THERE)
@@ -115,7 +121,17 @@ def _help_without_command(context: typer.Context) -> None:
         raise typer.Exit(USAGE)
 
 
-for group in (jobs.app, runs.app, monitors.app, channels.app, alerts.app, secrets.app, signing.app, keys.app):
+for group in (
+    jobs.app,
+    runs.app,
+    monitors.app,
+    channels.app,
+    alerts.app,
+    secrets.app,
+    signing.app,
+    keys.app,
+    team_limits.app,
+):
     group.callback(invoke_without_command=True)(_help_without_command)
 
 

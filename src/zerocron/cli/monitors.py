@@ -35,6 +35,7 @@ from zerocron.cli.show import (
 from zerocron.clock import SystemClock
 from zerocron.core.errors import Invalid
 from zerocron.core.instants import to_rfc3339
+from zerocron.core.spans import span
 
 app = typer.Typer(help="Watch your own jobs: create monitors, look at them, and tell them what to do.")
 
@@ -356,11 +357,11 @@ def _print_monitor(client: Client, monitor: Json, as_json: bool, heading: str | 
         ("id", monitor["id"]),
         ("health", Text.assemble(word(_shown(monitor)), f" since {since}{why}")),
         ("schedule", lines([schedule, *([Text(clean(meaning), style="dim")] if meaning != schedule else [])])),
-        ("grace", times.span(monitor["grace_period_seconds"])),
+        ("grace", span(monitor["grace_period_seconds"])),
     ]
     for name, key in (("longest run", "max_duration_seconds"), ("shortest run", "min_duration_seconds")):
         if monitor[key] is not None:
-            fields.append((name, times.span(monitor[key])))
+            fields.append((name, span(monitor[key])))
     if monitor["schedule_kind"] == "cron":  # a period has no slots: it counts from the last success
         fields.append(("next slots", slot_lines(slots_after(client, monitor, to_rfc3339(now), NEXT_SHOWN), now)))
     fields += [("expected", times.when(monitor["expected_at"], now)), ("down", times.when(monitor["down_at"], now))]

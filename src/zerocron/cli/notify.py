@@ -8,14 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from zerocron.cli import times
 from zerocron.cli.client import Client
 from zerocron.cli.names import find_channel
 from zerocron.cli.show import Json, plural
 from zerocron.core.errors import Invalid
+from zerocron.core.spans import read_seconds, span
 
 _told = partial(typer.Option, rich_help_panel="Whom it tells of what")
-_LENGTH: Any = {"metavar": "SECONDS", "parser": times.read_seconds}
+_LENGTH: Any = {"metavar": "SECONDS", "parser": read_seconds}
 
 
 class JobEvent(StrEnum):
@@ -97,5 +97,5 @@ def words(notify: Json) -> str:
     elif failures > 1:
         told += f", after {failures} failures in a row"
     if notify["remind_every"] is not None:
-        told += f", again every {times.span(notify['remind_every'])}"
+        told += f", again every {span(notify['remind_every'])}"
     return told

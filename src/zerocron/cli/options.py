@@ -20,9 +20,9 @@ from zerocron.cli import notify
 from zerocron.cli.client import Client, find_server
 from zerocron.cli.given import read_text
 from zerocron.cli.show import Json
-from zerocron.cli.times import read_seconds
 from zerocron.core.errors import FieldError, Invalid
 from zerocron.core.model import BODY_BYTES_MAX
+from zerocron.core.spans import read_seconds
 
 Command = Callable[..., None]
 Fields = Mapping[str, tuple[str, ...]]

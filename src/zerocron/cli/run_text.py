@@ -25,6 +25,7 @@ _REASONS = {
     "missed": "missed",
     "overlap": "overlap",
     "queue_full": "queue full",
+    "team_limit": "team limit",
     "superseded": "superseded",
     "job_paused": "job paused",
     "job_deleted": "job deleted",

@@ -193,6 +193,10 @@ def _print_banner(news: Announcement, settings: Settings) -> None:
         say(f"Node of a cluster ({work}): ledger in {news.ledger}, timetable in {news.timetable}")
     else:
         say(f"Data: {news.data_dir}")
+    if news.setup_url:
+        say("\nNobody is here yet. Become the owner, by this link, which works once and for an hour:")
+        say(f"  {news.setup_url}")
+        say(f"Later: {program()} setup-link{_data_dir_option(settings)}")
     if news.sample_jobs:
         sample = _print_samples(news.sample_jobs)
         commands = ["jobs list", f"jobs runs {shlex.quote(sample)} --follow", _CREATE]

@@ -106,20 +106,3 @@ def duration(milliseconds: float) -> str:
         return f"{minutes} min {left} s" if left else f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-
-
-def span(seconds: float) -> str:
-    """A length that somebody set, in its largest whole unit: `30 s`, `90 s`, `1 d`, `0.5 s`."""
-    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size and seconds % size == 0), (1, "s"))
-    return f"{seconds / size:g} {unit}"
-
-
-def read_seconds(text: str) -> float:
-    """Seconds from `30`, `1.5`, `30s`, `5m`, `2h` or `1d`. Raises ValueError for anything else."""
-    sizes = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-    plain = text.strip().lower()
-    unit = plain[-1:] if plain[-1:] in sizes else "s"
-    number = plain.removesuffix(unit).strip()
-    if not number.isascii() or not number.replace(".", "", 1).isdigit():
-        raise ValueError(f"{text!r} is not a length of time. Write seconds, or 30s, 5m, 2h, 1d.")
-    return float(number) * sizes[unit]

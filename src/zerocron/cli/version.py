@@ -32,6 +32,7 @@ def openapi() -> None:
     from zerocron.api.application import create_application
     from zerocron.api.services import Services
     from zerocron.clock import SystemClock
+    from zerocron.core.team_limits import NO_LIMITS
     from zerocron.metrics import Metrics
 
     nobody = cast(Any, None)  # the document needs no service, only the routes
@@ -51,5 +52,15 @@ def openapi() -> None:
         channels=nobody,
         pings=nobody,
         base_url="",
+        limits=NO_LIMITS,
+        entrance=nobody,
+        overview=nobody,
+        changes=nobody,
+        explaining=nobody,
+        trying=nobody,
+        loops=list,
+        ledger_kind="sqlite",
+        timetable_kind="memory",
+        single_sign_on=nobody,
     )
     print_json(create_application(services).openapi())

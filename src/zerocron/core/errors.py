@@ -5,7 +5,9 @@
     ├── NotFound       there is no such thing, or it is another team's         (API 404, CLI exit 4)
     ├── Conflict       the thing is in a state that does not allow this        (API 409, CLI exit 5)
     ├── Unauthorized   no key, or not a good one; one text for both            (API 401, CLI exit 3)
+    ├── Forbidden      a good key or sign-in that may not do this              (API 403, CLI exit 3)
     ├── TooLarge       the input is bigger than the published bound            (API 413, CLI exit 2)
+    ├── TooMany        this was tried too often; says when to try again        (API 429, CLI exit 6)
     └── Unavailable    a part we need is away; try again later                 (API 503, CLI exit 6)
         ├── Unclear          the same, and nobody knows whether the change was made
         └── TimetableAway    the index of what is due does not answer; the ledger does its work, later
@@ -64,14 +66,33 @@ class Conflict(ZerocronError):
 
 
 class Unauthorized(ZerocronError):
-    """No API key, or not a good one."""
+    """No API key, or not a good one; or what a person gave to sign in. `code` is for programs: what is missing."""
 
-    def __init__(self) -> None:
-        super().__init__("Send a valid API key as 'Authorization: Bearer 0c_...'.")
+    def __init__(
+        self, message: str = "Send a valid API key as 'Authorization: Bearer 0c_...'.", code: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Forbidden(ZerocronError):
+    """Who asks is known, and may not do this. `code` is for programs: what would help, where something would."""
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class TooLarge(ZerocronError):
     """The input is bigger than the published bound."""
+
+
+class TooMany(ZerocronError):
+    """This was tried too often. `retry_after_seconds`: a whole number, at least 1."""
+
+    def __init__(self, message: str, retry_after_seconds: int) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class Unavailable(ZerocronError):

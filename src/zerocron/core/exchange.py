@@ -46,6 +46,13 @@ ERROR_KINDS = {
     "unreachable": "There is no way to the target's address: its network or machine cannot be reached.",
 }
 
+OWN_KINDS = {
+    "rule": "An answer came, and the job's success rule does not accept it. The message says which rule.",
+    "node_lost": "The process that ran it stopped before the result was recorded; the request may have been sent.",
+    "internal": "0cron itself failed while executing this attempt. That is a bug; the server's log has the details.",
+}
+"""What can be wrong with an attempt beside: no failure of the exchange itself."""
+
 # What else a kind tells. The target has no part in an own shortage: it was not called, so the attempt may be made again
 # without counting, and whoever starts work should pause. A permanent failure comes back however often one tries.
 TIMEOUT_KINDS = frozenset(("connect_timeout", "dns_timeout", "timeout"))

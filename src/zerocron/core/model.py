@@ -52,6 +52,7 @@ class Reason(StrEnum):
     MISSED = "missed"
     OVERLAP = "overlap"
     QUEUE_FULL = "queue_full"
+    TEAM_LIMIT = "team_limit"
     SUPERSEDED = "superseded"
     NO_TIME_FOR_RETRY = "no_time_for_retry"
     RETRY_WINDOW_OVER = "retry_window_over"
@@ -71,6 +72,7 @@ REASON_TEXTS: dict[Reason, str] = {
     Reason.MISSED: "0cron could not run at that time, and the job's catch-up policy leaves it out.",
     Reason.OVERLAP: "The previous run was still running, and the job's overlap policy is 'skip'.",
     Reason.QUEUE_FULL: "One run was already waiting for the running one; 'queue' lets only one wait.",
+    Reason.TEAM_LIMIT: "The team had started as many runs in that minute as it may.",
     Reason.SUPERSEDED: "The next slot came while this run waited for a retry; retries never delay the next slot.",
     Reason.NO_TIME_FOR_RETRY: "It failed, and the next retry would have come after the job's next slot.",
     Reason.RETRY_WINDOW_OVER: "It failed, and the next retry would have come more than a day after the first attempt.",
@@ -324,6 +326,9 @@ class EngineJob:
     notify: str = "{}"
     alert_state: str = ""
     """JSON of `core.alerting`: what people want to be told, and what they were."""
+
+    runs_per_minute_max: int | None = None
+    """The limit of its team as that is written; as `definition` only to start runs."""
 
 
 class Due(NamedTuple):

@@ -7,7 +7,7 @@ snapshot of the job and the time, and returns what the ledger is to write.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from zerocron.core.lifecycle import WAITING
@@ -107,6 +107,12 @@ def _plan_slot(
         return SlotPlan(following, queue=slot, skips=skips)
     reason = Reason.QUEUE_FULL if overlap == Overlap.QUEUE else Reason.OVERLAP
     return SlotPlan(following, skips=(*skips, Skip(slot, slot, 1, reason)))
+
+
+def without_run(plan: SlotPlan, slot: Instant, reason: Reason) -> SlotPlan:
+    """The plan with the slot that it starts or queues left out. What the slot would have ended goes on."""
+    skips = (*plan.skips, Skip(slot, slot, 1, reason))
+    return replace(plan, start=None, queue=None, skips=skips, supersede=False)
 
 
 def _must_wait(slot: Instant, overlap: str, occupancy: Occupancy) -> bool:

@@ -100,12 +100,17 @@ class DataKey(_Key):
 
 
 class MasterKey(_Key):
-    """Seals data keys. Its id is computed from the key and says nothing about it."""
+    """Seals data keys, and signs what browsers keep. Its id is computed from the key and says nothing about it."""
 
-    __slots__ = ()
+    __slots__ = ("_signing",)
 
     def __init__(self, key: bytes) -> None:
         super().__init__(hmac.digest(key, b"zerocron: id of a master key", "sha256").hex()[:16], key)
+        self._signing = hmac.digest(key, b"zerocron: signs what browsers keep", "sha256")
+
+    def sign(self, content: str, purpose: str) -> str:
+        """By which the server knows its own words again. To be compared in constant time."""
+        return hmac.digest(self._signing, json.dumps([purpose, content]).encode(), "sha256").hex()
 
     def new_data_key(self, key_id: str, team_id: str) -> tuple[DataKey, str]:
         """A new data key, and the same sealed for the ledger."""
@@ -154,6 +159,10 @@ class Keyring:
     @property
     def newest(self) -> MasterKey:
         return next(iter(self._keys.values()))
+
+    @property
+    def all(self) -> tuple[MasterKey, ...]:
+        return tuple(self._keys.values())
 
     def get(self, key_id: str) -> MasterKey | None:
         return self._keys.get(key_id)

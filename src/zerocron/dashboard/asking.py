@@ -15,7 +15,11 @@ import orjson
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Scope
 
-PASSED_ON = (b"cookie", b"host", b"origin", b"sec-fetch-site", b"user-agent", b"x-forwarded-for", b"x-forwarded-proto")
+PASSED_ON = (b"cookie", b"host", b"origin", b"sec-fetch-site", b"user-agent")
+"""Not what proxies say: that was read when the page was asked for, and would be believed of the wrong peer here."""
+
+SIGNED_IN_AS = "zerocron.signed_in_as"
+"""Where in a scope it says whom a trusted proxy has signed in (`api.forwarded`)."""
 
 Query = Mapping[str, str | int | bool | Sequence[str] | None]
 
@@ -48,7 +52,11 @@ class Problem(Exception):
 
 @dataclass(slots=True)
 class Api:
-    """The API, as one visitor may use it. Answers' cookies are kept for the page's own answer."""
+    """The API, as one visitor may use it.
+
+    Answers' cookies are kept for the page's own answer, and count for what is asked after them: a proof of who one is
+    gives the sign-in another token, and the one before opens nothing any more.
+    """
 
     application: ASGIApp
     request: Request
@@ -65,11 +73,28 @@ class Api:
     async def ask(self, method: str, path: str, query: Query | None = None, body: Any = None) -> Answer:
         """One request of the API. Raises Problem for every answer that is no success."""
         content = b"" if body is None else orjson.dumps(body)
-        answer = await call(self.application, _scope(self.request.scope, method, path, query, content), content)
+        headers = self._headers(content)
+        answer = await call(self.application, _scope(self.request.scope, method, path, query, headers), content)
         self.cookies.extend(answer.cookies)
         if answer.status >= 400:
             raise Problem(answer)
         return answer
+
+    def _headers(self, content: bytes) -> list[tuple[bytes, bytes]]:
+        headers = [pair for pair in self.request.scope["headers"] if pair[0] in PASSED_ON]
+        if self.cookies:
+            headers = [(b"cookie", _held(headers, self.cookies)), *(pair for pair in headers if pair[0] != b"cookie")]
+        if content:
+            headers += [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+        return headers
+
+
+def _held(headers: Sequence[tuple[bytes, bytes]], given: Sequence[bytes]) -> bytes:
+    """The Cookie header of a browser that had that one, and was given these Set-Cookie headers since."""
+    pairs = [pair for name, value in headers if name == b"cookie" for pair in value.split(b";")]
+    pairs += [cookie.partition(b";")[0] for cookie in given]
+    held = {name.strip(): value.strip() for name, _, value in (pair.partition(b"=") for pair in pairs)}
+    return b"; ".join(name + b"=" + value for name, value in held.items() if value)
 
 
 async def call(application: ASGIApp, scope: Scope, content: bytes) -> Answer:
@@ -100,11 +125,10 @@ async def call(application: ASGIApp, scope: Scope, content: bytes) -> Answer:
     return Answer(int(head.get("status", 500)), data, raw, media_type, cookies)
 
 
-def _scope(outer: Scope, method: str, path: str, query: Query | None, content: bytes) -> Scope:
-    headers = [pair for pair in outer["headers"] if pair[0] in PASSED_ON]
-    if content:
-        headers += [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+def _scope(outer: Scope, method: str, path: str, query: Query | None, headers: list[tuple[bytes, bytes]]) -> Scope:
+    said = {SIGNED_IN_AS: outer[SIGNED_IN_AS]} if SIGNED_IN_AS in outer else {}
     return {
+        **said,
         "type": "http",
         "asgi": outer.get("asgi", {"version": "3.0"}),
         "http_version": "1.1",

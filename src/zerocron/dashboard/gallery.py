@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zerocron.dashboard.site import STATIC, Site
 from zerocron.dashboard.specimens import NOW, SPECIMENS, canned
-from zerocron.dashboard.words import LANGUAGES
+from zerocron.dashboard.words import DEFAULT, LANGUAGES
 
 
 def _now_ms() -> int:
@@ -38,7 +38,7 @@ class _Shown:
         path, _, query = specimen.path.partition("?")
         form = None if specimen.form is None else urlencode(specimen.form).encode()
         asked = Request(scope).query_params.get("language", "")
-        language = asked if asked in LANGUAGES else ""
+        language = asked if asked in LANGUAGES else DEFAULT
         cookies = f"{Request(scope).headers.get('cookie', '')}; 0cron-language={language}".encode()
         headers = [pair for pair in scope["headers"] if pair[0] not in (b"content-length", b"content-type", b"cookie")]
         inner = {

@@ -39,6 +39,15 @@ TEXTS: Mapping[str, str] = {
     "reset_sent": N_("If there is such a person, a link is on its way to their mail."),
     "password_reset": N_("Your password is changed. Sign in with it."),
     "invited": N_("The invitation is on its way."),
+    "withdrawn": N_("Withdrawn: its link does not work any more."),
+    "joined": N_("Welcome: you are in the team."),
+    "team_made": N_("The team is there, and you look at it now."),
+    "left": N_("Done: they are not in the team any more."),
+    "left_team": N_("You are not in the team any more. Sign in to look at another one."),
+    "team_deleted": N_("The team is deleted."),
+    "ended": N_("Signed out there."),
+    "ended_others": N_("Signed out everywhere but here."),
+    "second_factor_off": N_("The second factor is off. Other browsers are signed out."),
 }
 UNDO: Mapping[str, str] = {"paused": "resume", "resumed": "pause"}
 """What takes back what was done to the job or monitor on whose page the notice is."""

@@ -21,7 +21,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from zerocron.dashboard import views
+from zerocron.dashboard import charts, views
 from zerocron.dashboard.asking import Api, Problem
 from zerocron.dashboard.assets import Assets
 from zerocron.dashboard.notices import notice_of
@@ -99,6 +99,9 @@ class Site:
             extensions=["jinja2.ext.i18n", "jinja2.ext.do"],
         )
         environment.install_gettext_translations(words_of(language), newstyle=True)  # type: ignore[attr-defined]
+        environment.globals["strip_of"] = charts.strip
+        # For a sentence of the API. `_()` takes what it is given for HTML, which only a text of a template is.
+        environment.filters["said"] = words_of(language).gettext
         return environment
 
     async def _static(self, request: Request) -> Response:

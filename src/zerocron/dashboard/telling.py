@@ -34,13 +34,14 @@ class Telling:
         """An instant as a `<time>`: local to the reader, with UTC for whoever points at it.
 
         `form`: `short` (today without its date), `full` (date, seconds and zone), `ago` (how long it is from now; a
-        script keeps it true), `clock` (hours, minutes and seconds).
+        script keeps it true), `clock` (hours, minutes and seconds), `minute` (hours and minutes).
         """
         if not text:
             return Markup("—")
         at = read_instant(text)
         local = at.astimezone(self.zone)
-        shown = {"full": self._full, "ago": self._ago, "clock": self._clock}.get(form, self._short)(local)
+        forms = {"full": self._full, "ago": self._ago, "clock": self._clock, "minute": self._minute}
+        shown = forms.get(form, self._short)(local)
         utc = at.strftime("%Y-%m-%d %H:%M:%S UTC")
         title = utc if form == "full" else f"{self._full(local)} · {utc}"
         live = Markup(' data-live="ago"') if form == "ago" else ""
@@ -52,6 +53,9 @@ class Telling:
 
     def _clock(self, local: datetime) -> str:
         return format_time(local, "medium", locale=self.language)
+
+    def _minute(self, local: datetime) -> str:
+        return format_time(local, "short", locale=self.language)
 
     def _short(self, local: datetime) -> str:
         today = self.now.astimezone(self.zone)
@@ -101,9 +105,9 @@ class Telling:
         if ratio is None:
             return "—"
         if ratio >= 1:
-            return format_percent(1, locale=self.language)
-        whole = str(Locale.parse(self.language).percent_formats[None].pattern)
-        return format_percent(min(ratio, 0.9999), format=whole.replace("#0", "#0.##"), locale=self.language)
+            return format_percent(1.0, locale=self.language)
+        pattern = Locale.parse(self.language).percent_formats[None].pattern.replace("#,##0", "#,##0.##")
+        return format_percent(min(ratio, 0.9999), format=pattern, locale=self.language)
 
     def size(self, count: int | None) -> str:
         """Bytes, in units of 1,000."""

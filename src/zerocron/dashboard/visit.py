@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlencode
@@ -13,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from zerocron.dashboard.asking import Answer, Api, Problem, Query
-from zerocron.dashboard.telling import Telling
+from zerocron.dashboard.telling import Telling, read_instant
 from zerocron.dashboard.words import DEFAULT, LANGUAGES, wanted_language
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 FIELDS_MAX = 500
 FORM_BYTES_MAX = 1_572_864
+TIME_TO_TYPE = timedelta(minutes=3)
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "0cron-theme"
 LANGUAGE_COOKIE = "0cron-language"
@@ -140,6 +142,15 @@ class Visit:
         chosen = self.request.cookies.get(THEME_COOKIE, "")
         return chosen if chosen in THEMES else "auto"
 
+    def confirm_first(self) -> Response | None:
+        """Asks who somebody is before they fill a form whose sending needs a fresh proof of it, so that nothing typed
+        is lost; None for who gave one so lately that there is time to type."""
+        until = None if self.signed is None else self.signed.session["elevated_until"]
+        if until is not None and read_instant(until) - self.site.now() > TIME_TO_TYPE:
+            return None
+        self.status = 403
+        return self.page("shared/confirm.html", next=self.here)
+
     # --- what they get
 
     def page(self, template: str, /, **content: Any) -> HTMLResponse:
@@ -168,6 +179,11 @@ def back_to(address: str | None, otherwise: str = "/") -> str:
     if not address or not address.startswith("/") or address.startswith(("//", "/\\")) or len(address) > 2_000:
         return otherwise
     return quote(address, safe="/?&=%:+,;@~!$'()*-._#[]") if address.isprintable() else otherwise
+
+
+def segment(text: str) -> str:
+    """An id as one part of a path of the API, whatever somebody put in its place."""
+    return "".join(each for each in text if each.isascii() and (each.isalnum() or each in "-_."))[:64] or "-"
 
 
 async def lines_of(api: Api, path: str, query: Query | None = None) -> tuple[list[Any], str | None]:

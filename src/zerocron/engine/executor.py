@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 import structlog
@@ -23,13 +22,14 @@ from zerocron.clock import Clock
 from zerocron.core.errors import Unavailable
 from zerocron.core.exchange import ERROR_KINDS, Outcome, Request
 from zerocron.core.model import Definition, ExecutionStatus, Reason, RetryPolicy, Run
-from zerocron.core.redaction import Redactor
 from zerocron.core.requests import host_of
 from zerocron.core.secret import Secret
 from zerocron.engine.attempt import Attempt, Result, Started
 from zerocron.engine.judging import execution_of, judge, takes_long
+from zerocron.engine.preparing import LEDGER_AWAY, Prepared, Secrets, SigningKeys, prepare
 from zerocron.engine.reads import patiently
-from zerocron.engine.rendering import NotSent, render, secrets_named, sign
+from zerocron.engine.rendering import NotSent
+from zerocron.engine.tally import Lateness
 from zerocron.metrics import Metrics
 
 log = structlog.get_logger(__name__)
@@ -38,12 +38,6 @@ Send = Callable[[Request], Awaitable[Outcome]]
 Settle = Callable[[Result], Awaitable[None]]
 Load = Callable[[Run], Awaitable[Definition]]
 Permit = Callable[[Run], Awaitable[bool]]
-Secrets = Callable[[str, frozenset[str]], Awaitable[Mapping[str, Secret]]]
-"""The secrets of a team by these names, or NotSent, Unavailable."""
-
-SigningKeys = Callable[[str], Awaitable[Sequence[bytes]]]
-"""The keys of a team that sign, the newest first, or NotSent, Unavailable."""
-
 Stopped = Callable[[Run], Awaitable[Reason | None]]
 """Why a run's job is stopped (paused, disabled, deleted); None while it is not, and when that cannot be found out."""
 
@@ -65,9 +59,6 @@ SHORTAGE_SECONDS = 5.0
 SHORTAGE_OVER_SECONDS = 330.0
 """Without another for so long a shortage is over, also where nothing was sent: what met it has been tried again."""
 
-LEDGER_AWAY = NotSent("local_resources", "What the request needs could not be read from the database in time.")
-"""No failure of the job: the attempt does not count, and is made again."""
-
 
 async def always(_run: Run) -> bool:
     return True
@@ -83,15 +74,6 @@ async def no_secrets(_team_id: str, _names: frozenset[str]) -> Mapping[str, Secr
 
 async def no_signing_keys(_team_id: str) -> Sequence[bytes]:
     raise NotSent("not_signed", "This server signs no requests. Nothing was sent.")
-
-
-class _Prepared(NamedTuple):
-    """All that a request needs, so that nothing but the clock stands between the last look and the first byte."""
-
-    request: Request
-    redactor: Redactor | None = None
-    keys: Sequence[bytes] = ()
-    refusal: NotSent | None = None
 
 
 class Executor:
@@ -114,8 +96,10 @@ class Executor:
         secrets: Secrets = no_secrets,
         signing_keys: SigningKeys = no_signing_keys,
         allow_insecure_tls: bool = False,
+        lateness: Lateness | None = None,
     ) -> None:
         self._load = load
+        self._lateness = lateness or Lateness()
         self._send = send
         self._settle = settle
         self._permit = permit
@@ -236,7 +220,7 @@ class Executor:
     async def _execute(self, started: Started) -> None:
         try:
             attempt = Attempt(started.run, started.definition or await self._loaded(started.run))
-            prepared = await self._prepared(attempt)
+            prepared = await prepare(attempt, secrets=self._secrets, signing_keys=self._signing_keys)
             stopped = await self._stopped(started.run) if await self._is_late(started.run) else None
             if not await self._permit(started.run):
                 log.warning("attempt_not_sent", run_id=started.run.id, reason="its session has ended")
@@ -283,33 +267,17 @@ class Executor:
         """What to send, when the start transaction left it in the ledger. Raises Unavailable."""
         return await patiently(self._clock, partial(self._load, run))
 
-    async def _prepared(self, attempt: Attempt) -> _Prepared:
-        """Whatever takes long or waits for the ledger comes before the last look at slot and session."""
-        team_id, definition = attempt.run.team_id, attempt.definition
-        names = secrets_named(definition)
-        if not (names or definition.sign):
-            return _Prepared(render(attempt))
-        try:
-            secrets = await self._secrets(team_id, names) if names else None
-            keys = await self._signing_keys(team_id) if definition.sign else ()
-            return _Prepared(render(attempt, secrets), Redactor(secrets.values()) if secrets else None, keys)
-        except NotSent as refusal:
-            return _Prepared(render(attempt), refusal=refusal)
-        except Unavailable:
-            return _Prepared(render(attempt), refusal=LEDGER_AWAY)
-
-    async def _attempt(self, attempt: Attempt, prepared: _Prepared) -> Result:
+    async def _attempt(self, attempt: Attempt, prepared: Prepared) -> Result:
         """No value of a secret is in what this returns."""
         run, request, redactor = attempt.run, prepared.request, prepared.redactor
         started_at = self._clock.now()
         if prepared.refusal is not None:
             return judge(attempt, request, prepared.refusal.outcome(), started_at=started_at, now=started_at)
         if run.attempt == 1:
-            self._metrics.lateness.observe(max(0, started_at - run.scheduled_for) / 1000)
-        if not (request.verify_tls or self._allow_insecure_tls):
-            request = dataclasses.replace(request, verify_tls=True)  # the operator has taken the permission back
-        if attempt.definition.sign:
-            request = sign(request, run, prepared.keys, started_at)
+            late_ms = max(0, started_at - run.scheduled_for)
+            self._metrics.lateness.observe(late_ms / 1000)
+            self._lateness.note(run.team_id, started_at, late_ms)
+        request = prepared.to_send(attempt, started_at, allow_insecure_tls=self._allow_insecure_tls)
         outcome = await self._send(request)
         self._metrics.duration.observe(outcome.timings.total / 1000)
         if outcome.failure is not None and outcome.failure.own_shortage:

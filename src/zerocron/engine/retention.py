@@ -1,7 +1,8 @@
 """Keeps the history from growing for ever.
 
 Owns the rule of age and count: a run is kept for `days`, and a job keeps at most `runs_per_job` runs; a monitor keeps
-its newest pings, and failures among many more; alerts that ended are kept for 30 days. Works through them a slice a
+its newest pings, and failures among many more; alerts that ended are kept for 30 days, sign-ins for 90, links that
+work once for 7. Works through them a slice a
 tick, in small transactions, so that it never holds the ledger for long. Must never touch an open run.
 """
 
@@ -20,8 +21,10 @@ from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import keys as key_rows
 from zerocron.storage.ledger import monitors as monitor_rows
+from zerocron.storage.ledger import one_time_links as link_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger import sessions as session_rows
+from zerocron.storage.ledger import sign_ins as sign_in_rows
 from zerocron.storage.ledger.database import Ledger
 
 TICK_SECONDS = 10.0
@@ -40,6 +43,10 @@ IDEMPOTENCY_MS = DAY_MS
 SESSIONS_MS = 30 * DAY_MS
 DELETED_KEPT_MS = 3_600_000
 ALERTS_MS = 30 * DAY_MS
+SIGN_INS_MS = 90 * DAY_MS
+"""After their end: so long an address is known as one from which a person signs in."""
+
+LINKS_MS = 7 * DAY_MS
 
 
 class Retention:
@@ -105,11 +112,12 @@ class Retention:
         ):
             before = by_age if kept is None else max(by_age, kept)
             while oldest is not None and oldest < before:
-                if await self._ledger.write(partial(_remove, job_id=job_id, before=before)) < RUNS_PER_TRANSACTION:
+                if await self._ledger.write(partial(remove_runs, job_id=job_id, before=before)) < RUNS_PER_TRANSACTION:
                     break
 
 
-def _remove(connection: Connection, job_id: str, before: Instant) -> int:
+def remove_runs(connection: Connection, job_id: str, before: Instant) -> int:
+    """Remove runs of a job that ended, of slots before the instant: how many, at most RUNS_PER_TRANSACTION."""
     removed = run_rows.delete_of_job(connection, job_id, before=before, limit=RUNS_PER_TRANSACTION)
     if removed:
         execution_rows.delete_of_runs(connection, removed)
@@ -119,4 +127,6 @@ def _remove(connection: Connection, job_id: str, before: Instant) -> int:
 def _forget_small_things(connection: Connection, now: Instant) -> None:
     key_rows.forget_idempotent(connection, now - IDEMPOTENCY_MS)
     session_rows.delete_settled_before(connection, now - SESSIONS_MS)
+    sign_in_rows.forget(connection, now - SIGN_INS_MS)
+    link_rows.forget(connection, now - LINKS_MS)
     monitor_rows.forget_outages(connection, now - OUTAGES_DAYS * DAY_MS)

@@ -33,6 +33,7 @@ from zerocron.engine.sessions import Session
 from zerocron.engine.signing import Signer
 from zerocron.engine.starting import StopPoint
 from zerocron.engine.sweep import Sweep
+from zerocron.engine.tally import Lateness, Tally
 from zerocron.engine.unsealing import Unsealer
 from zerocron.metrics import Metrics
 from zerocron.storage.ledger import jobs as job_rows
@@ -134,6 +135,8 @@ class Bounds:
     retry_percent_max: int = 20
     history_days: int = 90
     history_runs_per_job: int = 100_000
+    runs_per_minute_max: int | None = None
+    """Of a team that has no limit of its own; None: as many as come due."""
 
 
 class Engine:
@@ -167,6 +170,8 @@ class Engine:
         self.unsealer = Unsealer(ledger=ledger, clock=clock, keyring=keyring)
         self._signer = Signer(ledger=ledger, clock=clock, keyring=keyring)
         self._statuses: SharedReads[str, str] = SharedReads(self._read_statuses)
+        lateness = Lateness()
+        self.tally = Tally(ledger=ledger, clock=clock, lateness=lateness)
         self.executor = Executor(
             load=self._load_definition,
             send=send,
@@ -181,6 +186,7 @@ class Engine:
             secrets=self.unsealer.secrets,
             signing_keys=self._signer.keys,
             allow_insecure_tls=allow_insecure_tls,
+            lateness=lateness,
         )
         self.heartbeat = Heartbeat(ledger=ledger, timetable=timetable, clock=clock, metrics=metrics)
         self.notifier = Notifier(
@@ -214,6 +220,7 @@ class Engine:
             metrics=metrics,
             stop_point=stop_point,
             early_ms=bounds.early_ms,
+            runs_per_minute_max=bounds.runs_per_minute_max,
             index_is_sound=lambda: self.sweep.index_is_sound,
         )
         self.retention = Retention(

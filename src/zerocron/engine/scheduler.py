@@ -84,6 +84,7 @@ class Scheduler:
         metrics: Metrics,
         stop_point: StopPoint,
         early_ms: int = 0,
+        runs_per_minute_max: int | None = None,
         index_is_sound: Callable[[], bool] = lambda: True,
     ) -> None:
         self._ledger = ledger
@@ -96,6 +97,7 @@ class Scheduler:
         self._metrics = metrics
         self._stop_point = stop_point
         self._early_ms = early_ms
+        self._runs_per_minute_max = runs_per_minute_max
         self._index_is_sound = index_is_sound
         self._is_direct = False
         self._asked_ledger_at = float("-inf")
@@ -266,6 +268,7 @@ class Scheduler:
                 session_id=session_id,
                 early_ms=self._early_ms,
                 host_room=self._executor.host_room,
+                runs_per_minute_max=self._runs_per_minute_max,
                 stop_point=stop_point,
             )
             decided.append(batch)

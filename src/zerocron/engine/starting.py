@@ -29,10 +29,11 @@ from zerocron.core.model import (
     run_id_of,
     skipped_run,
 )
-from zerocron.core.planning import Occupancy, Skip, plan_slots, plan_turn
+from zerocron.core.planning import Occupancy, Skip, plan_slots, plan_turn, without_run
 from zerocron.core.requests import host_of
 from zerocron.core.schedule import Schedule
 from zerocron.engine.attempt import Started
+from zerocron.engine.team_minutes import TeamMinutes
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger import sessions as session_rows
@@ -95,12 +96,14 @@ def start_batch(
     session_id: str,
     early_ms: int = 0,
     host_room: HostRoom = lambda _url: None,
+    runs_per_minute_max: int | None = None,
     stop_point: StopPoint = lambda _name: None,
 ) -> StartedBatch:
     """Decide and record the fate of due members; nothing is written when this raises.
 
     What will be due within `early_ms` and has its place free is started now and sent when it is due: the transaction
-    costs no lateness. Everything else is decided when its time has come.
+    costs no lateness. Everything else is decided when its time has come. `runs_per_minute_max` is of teams that have no
+    such limit of their own.
 
     Raises LostRace when a guard refused, and SessionEnded when the session is over.
     """
@@ -121,7 +124,8 @@ def start_batch(
     jobs = job_rows.lock(connection, job_ids, to_start=True) if job_ids else {}
     missing = [job_id for job_id in job_ids if job_id not in jobs]
     busy = job_rows.existing(connection, missing) if missing else set()
-    batch = _Batch(connection, jobs, now, early_ms, session_id, host_room, wanted_runs=list(waiting))
+    minutes = TeamMinutes(connection, jobs.values(), default=runs_per_minute_max, now=now, early_ms=early_ms)
+    batch = _Batch(connection, jobs, now, early_ms, session_id, host_room, minutes, wanted_runs=list(waiting))
     batch.result.unknown.extend(strangers)
     for run_id, member in run_members.items():
         if run_id in waiting and waiting[run_id].job_id in busy:
@@ -155,6 +159,7 @@ class _Batch:
         early_ms: int,
         session_id: str,
         host_room: HostRoom,
+        minutes: TeamMinutes,
         wanted_runs: list[str],
     ) -> None:
         self.result = StartedBatch()
@@ -164,6 +169,7 @@ class _Batch:
         self._early_ms = early_ms
         self._session_id = session_id
         self._host_room = host_room
+        self._minutes = minutes
         self._taken: Counter[str] = Counter()
         self._seen = {job_id: job.state.next_run_at for job_id, job in jobs.items()}
         self._changed: dict[str, EngineJob] = {}
@@ -209,6 +215,9 @@ class _Batch:
         if plan.waits:
             self.result.drop.append(member)
             return
+        slot = plan.start if plan.start is not None else plan.queue
+        if slot is not None and not self._minutes.has_room(job.team_id, self._begins_at(slot)):
+            plan = without_run(plan, slot, Reason.TEAM_LIMIT)
         if plan.start is not None and not self._host_takes_one(job, member):
             return
         for skip in plan.skips:
@@ -219,6 +228,7 @@ class _Batch:
             self._start_slot(job, plan.start)
         if plan.queue is not None:
             queued = self._new_run(job, plan.queue, RunStatus.QUEUED)
+            self._minutes.take(job.team_id, self._begins_at(plan.queue))
             job.state.queued_run_id = queued.id
             self._new.append(queued)
         self._move_cursor(job, plan.next_run_at)
@@ -304,6 +314,7 @@ class _Batch:
         if changed and job_rows.save_states(self._connection, changed, self._seen) != len(changed):
             raise LostRace("a job changed while its slot was being started")
         stop_point("inside-start")
+        self._minutes.write()
         if self._new:
             run_rows.insert(self._connection, self._new)
         if self._moved and run_rows.move(self._connection, self._moved) != len(self._moved):
@@ -336,6 +347,7 @@ class _Batch:
 
     def _start_slot(self, job: EngineJob, slot: Instant) -> None:
         run = self._new_run(job, slot, RunStatus.RUNNING)
+        self._minutes.take(job.team_id, self._begins_at(slot))
         self._mark_started(job, run)
         self._new.append(run)
         self.result.runs.append(Started(run, job.definition, host_of(job.url)))
@@ -348,8 +360,12 @@ class _Batch:
         definition = job.definition if run.job_version == job.version else None
         self.result.runs.append(Started(run, definition, host_of(job.url)))
 
+    def _begins_at(self, slot: Instant) -> Instant:
+        """A run is committed before its slot, and sent at it."""
+        return max(self._now, slot)
+
     def _mark_started(self, job: EngineJob, run: Run) -> None:
-        begins_at = max(self._now, run.scheduled_for)
+        begins_at = self._begins_at(run.scheduled_for)
         run.attempt += 1
         run.session_id = self._session_id
         run.attempt_started_at = begins_at
@@ -398,7 +414,8 @@ class _Batch:
     def _skip_slots(self, job: EngineJob, skip: Skip) -> None:
         skipped = skipped_run(job, skip.first, skip.last, skip.count, skip.reason, self._now)
         self._new.append(skipped)
-        self._telling.skipped(job, skipped)
+        if skip.reason != Reason.TEAM_LIMIT or self._minutes.leave_out(job.team_id, self._begins_at(skip.last)):
+            self._telling.skipped(job, skipped)
         job.state.skipped += skip.count
         self.result.skipped += skip.count
 

@@ -147,6 +147,17 @@ def check_timezone(name: str) -> str:
     raise refusal("zone", _shown(name), hint, field="timezone", suggestions=suggestions)
 
 
+_REGIONS = tuple(
+    f"{name}/"
+    for name in ("Africa", "America", "Antarctica", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
+)
+
+
+def timezones() -> list[str]:
+    """The zones to choose from: UTC, then those of places by name. Old names and fixed distances are left out."""
+    return ["UTC", *sorted(name for name in _names() if name.startswith(_REGIONS))]
+
+
 def same_clocks(one: str, other: str) -> bool:
     """Whether two names are of one zone: Asia/Calcutta is Asia/Kolkata."""
     return one == other or _data(one) == _data(other)

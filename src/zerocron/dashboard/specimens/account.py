@@ -2,6 +2,162 @@
 
 from __future__ import annotations
 
-from zerocron.dashboard.specimens.kinds import Specimen
+import io
+from collections.abc import Mapping
+from typing import Any
 
-SPECIMENS: tuple[Specimen, ...] = ()
+import segno
+
+from zerocron.dashboard.specimens.kinds import SESSION, Specimen, page_of, session
+from zerocron.dashboard.specimens.overview import HOSTILE
+
+_FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:136.0) Gecko/20100101 Firefox/136.0"
+_SAFARI = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_3 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.3 "
+    "Mobile/15E148 Safari/604.1"
+)
+ELEVATED = session(elevated_until="2027-03-10T14:41:00Z")
+"""Ada has just proved who she is."""
+
+SIGN_INS: Mapping[str, Any] = page_of(
+    [
+        {
+            "id": "01a22a0b-0af8-7952-bb7c-f148bfd7b7a1",
+            "method": "password",
+            "address": "203.0.113.7",
+            "user_agent": _FIREFOX,
+            "created_at": "2027-03-10T07:58:11Z",
+            "last_seen_at": "2027-03-10T14:32:01Z",
+            "expires_at": "2027-03-24T14:32:01Z",
+            "is_current": True,
+        },
+        {
+            "id": "01a22a0b-0af8-7952-bb7c-f148bfd7b7a2",
+            "method": "oidc",
+            "address": "198.51.100.23",
+            "user_agent": _SAFARI,
+            "created_at": "2027-02-26T18:04:40Z",
+            "last_seen_at": "2027-03-09T21:15:00Z",
+            "expires_at": "2027-03-23T21:15:00Z",
+            "is_current": False,
+        },
+        {
+            "id": "01a22a0b-0af8-7952-bb7c-f148bfd7b7a3",
+            "method": "password",
+            "address": "2001:db8::17",
+            "user_agent": "",
+            "created_at": "2027-01-04T09:30:00Z",
+            "last_seen_at": "2027-02-28T09:30:00Z",
+            "expires_at": "2027-03-14T09:30:00Z",
+            "is_current": False,
+        },
+    ]
+)
+_URI = "otpauth://totp/0cron:ada%40example.com?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&issuer=0cron"
+
+
+def _qr_svg(text: str) -> str:
+    image = io.BytesIO()
+    segno.make(text, error="m", micro=False).save(image, kind="svg", border=4, light="#fff", xmldecl=False)
+    return image.getvalue().decode()
+
+
+ENROLMENT: Mapping[str, Any] = {
+    "secret": "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP",
+    "uri": _URI,
+    "qr_svg": _qr_svg(_URI),
+}
+CODES: Mapping[str, Any] = {
+    "recovery_codes": [
+        "4kd8-w2pn-7xq3-hm5t",
+        "9vbc-3rte-m2ks-8dnp",
+        "h6qx-z4jw-5nfa-t7ye",
+        "2mgu-k8sd-qv3x-c9rb",
+        "xw7p-6tjh-4ern-3kfz",
+        "n5ya-d2mc-8gqv-w4ts",
+        "b3kr-7zxe-hp6u-2qjn",
+        "t8fw-5cvm-9ady-k6gx",
+        "q4ns-e7hb-3rzj-m5wp",
+        "6dxt-v9gk-c2uf-8ybn",
+    ]
+}
+_WRONG_CODE = {
+    "title": "Unprocessable Content",
+    "status": 422,
+    "detail": "This is not the code that the app shows now.",
+    "errors": [{"field": "code", "message": "This is not the code that the app shows now."}],
+}
+_ALONE = session(
+    person={**SESSION["person"], "has_totp": False, "has_password": False, "name": "Ada"},
+    teams=[SESSION["teams"][0]],
+    elevated_until="2027-03-10T14:41:00Z",
+)
+
+SPECIMENS: tuple[Specimen, ...] = (
+    Specimen("account", "Your account", "/account", {"GET /v1/me/sign-ins": SIGN_INS}, is_shown=True),
+    Specimen(
+        "account-plain",
+        "Your account: no password, one team, one browser",
+        "/account",
+        {"GET /v1/session": _ALONE, "GET /v1/me/sign-ins": page_of(SIGN_INS["items"][:1])},
+    ),
+    Specimen(
+        "account-refused",
+        "Your account: a time zone that is not there",
+        "/account",
+        {
+            "GET /v1/me/sign-ins": SIGN_INS,
+            "PATCH /v1/me": (
+                422,
+                {
+                    "title": "Unprocessable Content",
+                    "status": 422,
+                    "detail": "There is no time zone 'Europe/Pariss'. Use 'Europe/Paris'.",
+                    "errors": [{"field": "timezone", "message": "There is no time zone 'Europe/Pariss'."}],
+                    "suggestions": ["Europe/Paris"],
+                },
+            ),
+        },
+        (("name", "Ada"), ("language", "en"), ("timezone", "Europe/Pariss"), ("theme", "auto")),
+    ),
+    Specimen("password", "Change the password", "/account/password"),
+    Specimen("second-factor", "A second factor: what it is", "/account/second-factor", {"GET /v1/session": _ALONE}),
+    Specimen(
+        "second-factor-scan",
+        "A second factor: scan it",
+        "/account/second-factor",
+        {"GET /v1/session": _ALONE, "POST /v1/me/totp": ENROLMENT},
+        (),
+    ),
+    Specimen(
+        "second-factor-wrong",
+        "A second factor: a wrong code",
+        "/account/second-factor/code",
+        {"GET /v1/session": _ALONE, "POST /v1/me/totp/confirm": (422, _WRONG_CODE)},
+        (("code", "000000"),),
+    ),
+    Specimen(
+        "recovery-codes",
+        "Recovery codes",
+        "/account/second-factor/code",
+        {"GET /v1/session": _ALONE, "POST /v1/me/totp/confirm": CODES},
+        (("code", "123456"),),
+    ),
+    Specimen("second-factor-off", "No second factor?", "/account/second-factor/off", {"GET /v1/session": ELEVATED}),
+    Specimen("new-codes", "New recovery codes?", "/account/recovery-codes", {"GET /v1/session": ELEVATED}),
+    Specimen("new-team", "A new team", "/account/teams/new"),
+    Specimen(
+        "account-hostile",
+        "Your account: texts that would act",
+        "/account",
+        {
+            "GET /v1/session": session(
+                person={**SESSION["person"], "name": HOSTILE, "email": HOSTILE},
+                teams=[{**SESSION["teams"][0], "name": HOSTILE}],
+            ),
+            "GET /v1/me/sign-ins": page_of(
+                [{**SIGN_INS["items"][1], "address": HOSTILE, "user_agent": HOSTILE, "method": HOSTILE}]
+            ),
+        },
+    ),
+)

@@ -64,7 +64,7 @@ def monitor(number: int, name: str, **changes: Any) -> dict[str, Any]:
 def uptime(downs: dict[int, int], *, days: int = 90, known: int = 90) -> dict[str, Any]:
     """Days up to today; `downs`: so many days ago, so many seconds; `known`: since when there is something to judge."""
     today = date(2027, 3, 10)
-    items = []
+    items: list[dict[str, Any]] = []
     for ago in reversed(range(days)):
         down = downs.get(ago, 0)
         judged = 86_400 if ago < known else 0
@@ -77,7 +77,14 @@ def uptime(downs: dict[int, int], *, days: int = 90, known: int = 90) -> dict[st
                 "uptime": round((judged - down) / judged, 6) if judged else None,
             }
         )
-    return {"timezone": "Europe/Paris", "items": items}
+    up, down = sum(day["up_seconds"] for day in items), sum(day["down_seconds"] for day in items)
+    return {
+        "timezone": "Europe/Paris",
+        "up_ratio": round(up / (up + down), 6) if up + down else None,
+        "downs": sum(day["downs"] for day in items),
+        "down_seconds": down,
+        "items": items,
+    }
 
 
 def ping(number: int, kind: str, at: str, **changes: Any) -> dict[str, Any]:

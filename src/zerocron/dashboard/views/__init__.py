@@ -6,6 +6,7 @@ from zerocron.dashboard.views import (
     account,
     alerts,
     channels,
+    job,
     job_form,
     jobs,
     monitors,
@@ -17,4 +18,5 @@ from zerocron.dashboard.views import (
     team,
 )
 
-MODULES = (overview, jobs, job_form, runs, monitors, channels, alerts, secrets, sign_in, account, team, system)
+MODULES = (overview, job_form, jobs, job, runs, monitors, channels, alerts, secrets, sign_in, account, team, system)
+"""Their order matters where addresses overlap: `/jobs/new` is no job."""

@@ -93,6 +93,14 @@ class SqliteLedger:
             raise
         return ledger
 
+    @classmethod
+    def beside(cls, path: Path) -> SqliteLedger:
+        """The file of a server that runs, for one small transaction of a command: SQLite itself keeps the two apart.
+
+        It takes no lock and migrates nothing. Not for anything that a server remembers, such as jobs.
+        """
+        return cls(path)
+
     async def write(self, transaction: Transaction[T]) -> T:
         result = await self._run(self._writer, self._write_engine, transaction)
         self._commits += 1

@@ -20,10 +20,12 @@ import orjson
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Connection,
     Double,
     Float,
     Integer,
+    LargeBinary,
     Select,
     Subquery,
     bindparam,
@@ -105,6 +107,25 @@ def insert_batch(
     if dialect == "sqlite":
         return sqlite.insert(table).from_select(names, source.where(true())).on_conflict_do_nothing()
     return postgresql.insert(table).from_select(names, source).on_conflict_do_nothing()
+
+
+def insert_or_hold(dialect: str, columns: Sequence[Column[Any]], key: Sequence[Column[Any]]) -> Insert:
+    """INSERT of packed rows; one whose key is there already is held until the transaction ends, as it is."""
+    insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    source = select(batch(dialect, columns_of(columns))).where(true())
+    names = [item.name for item in columns]
+    return (
+        insert(columns[0].table)
+        .from_select(names, source)
+        .on_conflict_do_update(index_elements=list(key), set_={key[0].name: key[0]})
+    )
+
+
+def byte_length(dialect: str, text: ColumnElement[Any]) -> ColumnElement[int]:
+    """Of a text, in UTF-8; 0 of none. PostgreSQL does not even unpack it for that."""
+    if dialect == "sqlite":
+        return func.coalesce(func.length(cast(text, LargeBinary())), 0)
+    return func.coalesce(func.octet_length(text), 0)
 
 
 def packed(dialect: str, query: Select[Any]) -> Select[Any]:

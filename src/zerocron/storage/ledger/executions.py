@@ -7,16 +7,16 @@ result that comes after that is added to the row and changes nothing else. Must 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from operator import attrgetter
+from functools import cache, reduce
+from operator import add, attrgetter
 from typing import Any
 
 import orjson
-from sqlalchemy import Column, Connection, and_, case, func, null, select, tuple_, update
+from sqlalchemy import BigInteger, Column, Connection, and_, case, cast, func, null, select, tuple_, update
 from sqlalchemy.sql import Insert
 
 from zerocron.core.model import Execution, Instant
-from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, pack, pack_wide
+from zerocron.storage.ledger.dialect import batch, byte_length, columns_of, fetch, insert_batch, pack, pack_wide
 from zerocron.storage.ledger.tables import executions, runs
 
 COLUMNS: tuple[Column[Any], ...] = (
@@ -45,6 +45,12 @@ _LATE: tuple[Column[Any], ...] = (
     executions.c.finished_at,
     executions.c.duration_ms,
     executions.c.timings,
+    executions.c.response,
+    executions.c.response_body,
+)
+_WEIGHED = (
+    executions.c.request,
+    executions.c.request_body,
     executions.c.response,
     executions.c.response_body,
 )
@@ -128,6 +134,34 @@ def count_of_kinds(
         .group_by(executions.c.run_id)
     )
     return dict(fetch(connection, query, pack([list(key) for key in run_keys])))
+
+
+def bytes_of_job(
+    connection: Connection, job_id: str, *, after: Instant, limit: int, span_ms: int
+) -> tuple[dict[Instant, int], Instant | None]:
+    """What was sent and answered for the next `limit` or so runs of a job, with slots after the instant: the bytes of
+    heads and bodies, by the span of time the slot is in; and after which slot to go on, None at the end."""
+    of_job = runs.c.job_id == job_id
+    until: Instant | None = connection.scalar(
+        select(runs.c.scheduled_for)
+        .where(of_job, runs.c.scheduled_for > after)
+        .order_by(runs.c.scheduled_for)
+        .offset(limit - 1)
+        .limit(1)
+    )
+    span = (executions.c.scheduled_for - executions.c.scheduled_for % span_ms).label("span")
+    size = reduce(add, (byte_length(connection.dialect.name, column) for column in _WEIGHED))
+    same = and_(executions.c.run_id == runs.c.id, executions.c.scheduled_for == runs.c.scheduled_for)
+    query = (
+        select(span, cast(func.sum(size), BigInteger).label("bytes"))
+        .select_from(runs)
+        .join(executions, same)
+        .where(of_job, runs.c.scheduled_for > after)
+        .group_by(span)
+    )
+    if until is not None:
+        query = query.where(runs.c.scheduled_for <= until)
+    return dict(fetch(connection, query, {})), until
 
 
 def delete_of_runs(connection: Connection, run_keys: Sequence[tuple[str, Instant]]) -> None:

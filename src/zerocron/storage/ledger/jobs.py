@@ -25,6 +25,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    tuple_,
     update,
 )
 from sqlalchemy.sql import Update
@@ -44,8 +45,15 @@ from zerocron.core.model import (
 from zerocron.core.schedule import Schedule
 from zerocron.storage.ledger import scheduled
 from zerocron.storage.ledger.dialect import batch, columns_of, fetch, lock_rows, pack, packed
-from zerocron.storage.ledger.scheduled import has_tag, newest_first, oldest_due, schedule_columns, schedule_values
-from zerocron.storage.ledger.tables import job_versions, jobs
+from zerocron.storage.ledger.scheduled import (
+    Place,
+    has_tag,
+    in_order,
+    oldest_due,
+    schedule_columns,
+    schedule_values,
+)
+from zerocron.storage.ledger.tables import job_versions, jobs, teams
 
 _DEFINITION: tuple[Column[Any], ...] = (
     jobs.c.method,
@@ -115,6 +123,7 @@ def _with_short_body(columns: Sequence[Column[Any]], characters_max: int) -> lis
     return [short if column is jobs.c.body else column for column in columns]
 
 
+_team_limit = select(teams.c.runs_per_minute_max).where(teams.c.id == jobs.c.team_id).scalar_subquery()
 _has_body = jobs.c.body.is_not(None).label("has_body")
 _ALL = (*_OWN, *_SCHEDULE, *_DEFINITION, *_STATE)
 _N_OWN, _N_SCHEDULE, _N_DEFINITION = len(_OWN), len(_SCHEDULE), len(_DEFINITION)
@@ -171,30 +180,38 @@ def page(
     status: str | None,
     tag: str | None,
     text: str | None,
-    before: tuple[Instant, str] | None,
+    before: Place | None,
     limit: int,
-) -> list[Job]:
-    """Jobs, newest first, from the one after `before` (created_at, id) on; without their longer bodies."""
+    state: ColumnElement[bool] | None = None,
+    sort: str = "-created_at",
+) -> list[tuple[Any, Job]]:
+    """(what it is sorted by, job) in that order, from the one after the place `before` on; without longer bodies.
+
+    `state` is a further condition, one of those that `glances` has.
+    """
     query = select(*_with_short_body(_ALL, LISTED_BODY_CHARACTERS_MAX)).where(
         jobs.c.team_id == team_id, jobs.c.status != JobStatus.DELETED
     )
     if status is not None:
         query = query.where(jobs.c.status == status)
+    if state is not None:
+        query = query.where(state)
     if tag is not None:
         query = query.where(has_tag(jobs.c.tags, tag))
     if text is not None:
         query = query.where(
             or_(jobs.c.name.icontains(text, autoescape=True), jobs.c.url.icontains(text, autoescape=True))
         )
-    return [_job(row) for row in fetch(connection, newest_first(query, jobs, before, limit), {})]
+    rows = fetch(connection, in_order(query, jobs, sort, before, limit), {})
+    return [(row[0], _job(row[1:])) for row in rows]
 
 
 def lock(connection: Connection, job_ids: Sequence[str], *, to_start: bool = False) -> dict[str, EngineJob]:
     """The jobs by id, deleted ones too, held until the transaction ends. A job another node holds is left out: whoever
     misses one asks `existing` whether it is held or gone.
 
-    `to_start` brings their schedules and definitions along; the definition of a job with a long body stays behind
-    (None), so that a batch of two hundred is not two hundred megabytes.
+    `to_start` brings their schedules, the limit of their team and their definitions along; the definition of a job with
+    a long body stays behind (None), so that a batch of two hundred is not two hundred megabytes.
     """
     query = _lock_statement(connection.dialect.name, to_start=to_start)
     return {row[0]: _engine_job(row) for row in fetch(connection, query, pack([[job_id] for job_id in job_ids]))}
@@ -222,7 +239,8 @@ def _lock_statement(dialect: str, *, to_start: bool) -> Select[Any]:
     wanted = batch(dialect, {"id": jobs.c.id.type}, "wanted")
     columns: tuple[ColumnElement[Any], ...] = (*_POLICY, *_STATE)
     if to_start:
-        columns = (*columns, *_SCHEDULE, *_with_short_body(_DEFINITION, STARTED_BODY_CHARACTERS_MAX), _has_body)
+        columns = (*columns, *_SCHEDULE, *_with_short_body(_DEFINITION, STARTED_BODY_CHARACTERS_MAX))
+        columns = (*columns, _team_limit.label("runs_per_minute_max"), _has_body)
     return packed(dialect, lock_rows(select(*columns).where(jobs.c.id.in_(select(wanted.c.id)))))
 
 
@@ -297,6 +315,15 @@ def ids_page(connection: Connection, after: str, limit: int) -> list[str]:
     """Ids of all jobs, deleted ones too, in order, from the one after `after` on."""
     query = select(jobs.c.id).where(jobs.c.id > after).order_by(jobs.c.id).limit(limit)
     return [row[0] for row in fetch(connection, query, {})]
+
+
+def ids_of_team(
+    connection: Connection, team_id: str, after: tuple[Instant, str], limit: int
+) -> list[tuple[Instant, str]]:
+    """(created_at, id) of a team's jobs, deleted ones too, in order, from the one after `after` on."""
+    place = (jobs.c.created_at, jobs.c.id)
+    query = select(*place).where(jobs.c.team_id == team_id, tuple_(*place) > after).order_by(*place).limit(limit)
+    return [(created_at, job_id) for created_at, job_id in fetch(connection, query, {})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,7 +469,7 @@ def _engine_job(row: Sequence[Any]) -> EngineJob:
     job = EngineJob(job_id, team_id, version, status, overlap, catchup, window, on_lost, disable_after, state)
     job.notify, job.alert_state = notify, told
     if len(rest) > _N_STATE:
-        *schedule_and_definition, has_body = rest[_N_STATE:]
+        *schedule_and_definition, job.runs_per_minute_max, has_body = rest[_N_STATE:]
         job.schedule = Schedule(*schedule_and_definition[:_N_SCHEDULE])
         definition = _definition(schedule_and_definition[_N_SCHEDULE:])
         job.url = definition.url

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import orjson
 import structlog
 from sqlalchemy import Column, Connection, Integer, Select, Text, func, or_, select, tuple_, update
-from sqlalchemy.sql import Insert, Update
+from sqlalchemy.sql import ColumnElement, Insert, Update
 
 from zerocron.core.model import Due, Instant
 from zerocron.core.monitor import (
@@ -34,7 +34,7 @@ from zerocron.core.schedule import Schedule
 from zerocron.storage.ledger import facts, scheduled
 from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, lock_rows, pack, packed
 from zerocron.storage.ledger.monitor_tables import flips, monitors, outages, pings
-from zerocron.storage.ledger.scheduled import has_tag, newest_first, oldest_due, schedule_columns, schedule_values
+from zerocron.storage.ledger.scheduled import Place, in_order, oldest_due, schedule_columns, schedule_values
 
 T = TypeVar("T")
 
@@ -229,20 +229,33 @@ def page(
     health: str | None,
     tag: str | None,
     text: str | None,
-    before: tuple[Instant, str] | None,
+    before: Place | None,
     limit: int,
-) -> list[Monitor]:
-    """Monitors, newest first, from the one after `before` (created_at, id) on."""
+    state: ColumnElement[bool] | None = None,
+    sort: str = "-created_at",
+) -> list[tuple[Any, Monitor]]:
+    """(what it is sorted by, monitor) in that order, from the one after the place `before` on."""
     query = select(*_ALL).where(monitors.c.team_id == team_id, _alive)
+    if state is not None:
+        query = query.where(state)
     if status is not None:
         query = query.where(monitors.c.status == status)
     if health is not None:
         query = query.where(monitors.c.health == health, monitors.c.status == MonitorStatus.ACTIVE)
     if tag is not None:
-        query = query.where(has_tag(monitors.c.tags, tag))
+        query = query.where(scheduled.has_tag(monitors.c.tags, tag))
     if text is not None:
         query = query.where(monitors.c.name.icontains(text, autoescape=True))
-    return [_monitor(row) for row in fetch(connection, newest_first(query, monitors, before, limit), {})]
+    rows = fetch(connection, in_order(query, monitors, sort, before, limit), {})
+    return [(row[0], _monitor(row[1:])) for row in rows]
+
+
+def some(
+    connection: Connection, team_id: str, condition: ColumnElement[bool], order: ColumnElement[Any], limit: int
+) -> list[Monitor]:
+    """Monitors of the team that meet a condition, in an order."""
+    query = select(*_ALL).where(monitors.c.team_id == team_id, _alive, condition).order_by(order, monitors.c.id)
+    return [_monitor(row) for row in fetch(connection, query.limit(limit), {})]
 
 
 def lock(connection: Connection, monitor_ids: Sequence[str], *, wait: bool) -> dict[str, Watched]:

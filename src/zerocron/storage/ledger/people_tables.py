@@ -97,7 +97,7 @@ sign_ins = Table(
     PrimaryKeyConstraint("id"),
     UniqueConstraint("token_hash"),
 )
-Index("ix_sign_ins_person_id", sign_ins.c.person_id, **_where("ended_at IS NULL"))
+Index("ix_sign_ins_person_id", sign_ins.c.person_id)
 
 # Links that work once: the first owner's, a new password's, an invitation's.
 one_time_links = Table(
@@ -142,12 +142,13 @@ audit_entries = Table(
 Index("ix_audit_entries_team_id_at", audit_entries.c.team_id, audit_entries.c.at, audit_entries.c.id)
 Index("ix_audit_entries_subject_id_at", audit_entries.c.subject_id, audit_entries.c.at)
 
-# How many runs a team with such a limit has started in a minute of the ledger's time.
+# How many runs a team with such a limit has started in a minute of the ledger's time, and how many slots were left out.
 team_minutes = Table(
     "team_minutes",
     metadata,
     _id("team_id"),
     _instant("minute"),
     Column("runs", Integer, nullable=False),
+    Column("skipped", Integer, nullable=False),
     PrimaryKeyConstraint("team_id", "minute"),
 )

@@ -5,7 +5,7 @@ Owns these parts of queries. Which rows are meant is for the aggregate's own fil
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import orjson
@@ -54,6 +54,35 @@ def newest_first(query: Select[Any], table: Table, before: tuple[Instant, str] |
     if before is not None:
         query = query.where(tuple_(table.c.created_at, table.c.id) < before)
     return query.order_by(table.c.created_at.desc(), table.c.id.desc()).limit(limit)
+
+
+Place = tuple[Any, str]
+"""A row's place in an order: the value that it is sorted by, and its id."""
+
+LAST: Instant = 2**52
+"""Behind every instant: the place of rows that have none."""
+
+
+def order_of(table: Table, sort: str) -> tuple[ColumnElement[Any], bool]:
+    """(what rows are sorted by, whether the largest come first) under a name that the API has for it."""
+    keys: dict[str, Callable[[], ColumnElement[Any]]] = {
+        "created_at": lambda: table.c.created_at,
+        "name": lambda: func.lower(table.c.name),
+        "updated": lambda: table.c.updated_at,
+        "next_run_at": lambda: func.coalesce(table.c.next_run_at, LAST),
+    }
+    name = sort.removeprefix("-")
+    return keys[name](), sort.startswith("-") or name == "updated"
+
+
+def in_order(query: Select[Any], table: Table, sort: str, before: Place | None, limit: int) -> Select[Any]:
+    """A page in that order, from the row after the place `before` on; each row has the value in front."""
+    key, is_descending = order_of(table, sort)
+    place = tuple_(key, table.c.id)
+    if before is not None:
+        query = query.where(place < before if is_descending else place > before)
+    order = (key.desc(), table.c.id.desc()) if is_descending else (key, table.c.id)
+    return query.with_only_columns(key.label("sort_key"), *query.selected_columns).order_by(*order).limit(limit)
 
 
 def oldest_due(

@@ -56,6 +56,7 @@ def _where(condition: str) -> dict[str, Any]:
     return {f"{dialect}_where": text(condition) for dialect in ("sqlite", "postgresql")}
 
 
+# A limit of NULL is the server's, 0 is none. `history_bytes` is what the last count found, of a team with such a limit.
 teams = Table(
     "teams",
     metadata,
@@ -65,6 +66,8 @@ teams = Table(
     Column("jobs_max", Integer),
     Column("runs_per_minute_max", Integer),
     Column("history_bytes_max", BigInteger),
+    Column("history_bytes", BigInteger),
+    _instant("history_counted_at", nullable=True),
     _instant("deleted_at", nullable=True),
     PrimaryKeyConstraint("id"),
 )
@@ -185,6 +188,9 @@ RUN_IS_OPEN = text("runs.status IN ('queued', 'running', 'retrying')")
 """Put this into a query to use the index on open runs: SQLite recognises a partial index by its literal condition."""
 Index("ix_runs_job_id_open", runs.c.job_id, **_where("status IN ('queued', 'running', 'retrying')"))
 Index("ix_runs_retry_at", runs.c.retry_at, **_where("retry_at IS NOT NULL"))
+RUN_IS_LOST = text("runs.status = 'lost'")
+"""As RUN_IS_OPEN, for the index on lost runs: they are few, and no counter of a job tells them from failed ones."""
+Index("ix_runs_team_id_lost", runs.c.team_id, runs.c.finished_at, **_where("status = 'lost'"))
 
 executions = Table(
     "executions",
@@ -227,6 +233,7 @@ sessions = Table(
 )
 # Those that live, and those whose runs are still to be taken over: a handful among all that ever were.
 Index("ix_sessions_expires_at", sessions.c.expires_at, **_where("settled_at IS NULL"))
+Index("ix_sessions_started_at", sessions.c.started_at)
 
 api_keys = Table(
     "api_keys",
@@ -313,5 +320,6 @@ facts = Table(
 )
 
 from zerocron.storage.ledger import alert_tables as _alert_tables  # noqa: E402, F401 - they belong to the metadata
+from zerocron.storage.ledger import hour_tables as _hour_tables  # noqa: E402, F401
 from zerocron.storage.ledger import monitor_tables as _monitor_tables  # noqa: E402, F401
 from zerocron.storage.ledger import people_tables as _people_tables  # noqa: E402, F401

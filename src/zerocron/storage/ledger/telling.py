@@ -144,12 +144,12 @@ class JobTelling:
 
     def skipped(self, job: EngineJob, run: Run) -> None:
         """Slots of the job were recorded as not run."""
-        if run.reason != Reason.MISSED or job.status == JobStatus.DELETED:
+        if run.reason not in (Reason.MISSED, Reason.TEAM_LIMIT) or job.status == JobStatus.DELETED:
             return
         with _told_of_nobody(job.id):
             notify = notify_of_text(job.notify, "job")
             if wants(notify, EventKind.JOB_MISSED):
-                reason = REASON_TEXTS[Reason.MISSED]
+                reason = REASON_TEXTS[Reason(run.reason)]
                 self._add(job, run, Event(EventKind.JOB_MISSED), notify, reason=reason, count=run.count)
 
     def write(self) -> dict[str, Instant]:

@@ -12,10 +12,24 @@ depends_on = None
 
 _ID = sa.String(length=36).with_variant(sa.String(length=36, collation="C"), "postgresql")
 
+_FIRST_TEAM_ID = "00000000-0000-7000-8000-000000000001"
+
 
 def _open_rows(name: str, table: str, columns: list[str], condition: str) -> None:
     where = sa.text(condition)
     op.create_index(name, table, columns, unique=False, sqlite_where=where, postgresql_where=where)
+
+
+def _keep_first_team() -> None:
+    """The team that everything has belonged to until now gets the row that others refer to."""
+    clock = {
+        "sqlite": "CAST(strftime('%s', 'now') AS INTEGER) * 1000",
+        "postgresql": "(extract(epoch FROM now()) * 1000)::bigint",
+    }[op.get_bind().dialect.name]
+    op.execute(
+        f"INSERT INTO teams (id, name, created_at) SELECT '{_FIRST_TEAM_ID}', 'Team', {clock} "
+        f"WHERE NOT EXISTS (SELECT 1 FROM teams WHERE id = '{_FIRST_TEAM_ID}')"
+    )
 
 
 def upgrade() -> None:
@@ -23,9 +37,12 @@ def upgrade() -> None:
         ("jobs_max", sa.Integer()),
         ("runs_per_minute_max", sa.Integer()),
         ("history_bytes_max", sa.BigInteger()),
+        ("history_bytes", sa.BigInteger()),
+        ("history_counted_at", sa.BigInteger()),
         ("deleted_at", sa.BigInteger()),
     ):
         op.add_column("teams", sa.Column(name, kind, nullable=True))
+    _keep_first_team()
     scopes = sa.text("'read write trigger ping-admin admin'")
     op.add_column("api_keys", sa.Column("scopes", sa.String(length=100), server_default=scopes, nullable=False))
     op.add_column("api_keys", sa.Column("expires_at", sa.BigInteger(), nullable=True))
@@ -93,7 +110,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_sign_ins")),
         sa.UniqueConstraint("token_hash", name=op.f("uq_sign_ins_token_hash")),
     )
-    _open_rows("ix_sign_ins_person_id", "sign_ins", ["person_id"], "ended_at IS NULL")
+    op.create_index("ix_sign_ins_person_id", "sign_ins", ["person_id"], unique=False)
     op.create_table(
         "one_time_links",
         sa.Column("id", _ID, nullable=False),
@@ -136,5 +153,31 @@ def upgrade() -> None:
         sa.Column("team_id", _ID, nullable=False),
         sa.Column("minute", sa.BigInteger(), nullable=False),
         sa.Column("runs", sa.Integer(), nullable=False),
+        sa.Column("skipped", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("team_id", "minute", name=op.f("pk_team_minutes")),
     )
+    _count_by_the_hour()
+
+
+def _count_by_the_hour() -> None:
+    op.create_table(
+        "team_hours",
+        sa.Column("team_id", _ID, nullable=False),
+        sa.Column("hour", sa.BigInteger(), nullable=False),
+        sa.Column("succeeded", sa.BigInteger(), nullable=False),
+        sa.Column("failed", sa.BigInteger(), nullable=False),
+        sa.Column("skipped", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("team_id", "hour", name=op.f("pk_team_hours")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "lateness_hours",
+        sa.Column("team_id", _ID, nullable=False),
+        sa.Column("hour", sa.BigInteger(), nullable=False),
+        sa.Column("size", sa.Integer(), nullable=False),
+        sa.Column("requests", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("team_id", "hour", "size", name=op.f("pk_lateness_hours")),
+        sqlite_with_rowid=False,
+    )
+    _open_rows("ix_runs_team_id_lost", "runs", ["team_id", "finished_at"], "status = 'lost'")
+    op.create_index("ix_sessions_started_at", "sessions", ["started_at"], unique=False)

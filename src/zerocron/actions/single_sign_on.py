@@ -1,0 +1,216 @@
+"""Signing in by the word of an issuer or of the proxy in front: who that is here, and whether they come in.
+
+Owns the rule. Who was here before by that identity comes in. Otherwise a verified address decides: an account that has
+it is linked, an invitation to it is accepted, and where its domain is one of the operator's its owner joins the first
+team as a viewer. Everybody else is refused. An address that is not verified decides nothing. Must never make the first
+owner: that takes the set-up link.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+
+import structlog
+from sqlalchemy import Connection
+
+from zerocron.actions.oidc import Issuer
+from zerocron.actions.people import DEFAULT_TEAM_NAME, new_person
+from zerocron.actions.second_factors import subject_of
+from zerocron.actions.sign_ins import ELEVATED_MS, Opened, SignIns, Visitor
+from zerocron.channels.text import one_line
+from zerocron.clock import Clock
+from zerocron.core.access import Actor, Role
+from zerocron.core.errors import Forbidden
+from zerocron.core.model import DEFAULT_TEAM_ID, Instant
+from zerocron.core.opaque import new_opaque
+from zerocron.core.people import NAME_CHARACTERS_MAX, Method, PersonStatus, known_email
+from zerocron.core.sealing import Keyring
+from zerocron.core.single_sign_on import FLOW_SECONDS_MAX, Flow, Refusal, SignInRefused, read_flow, safe_path
+from zerocron.storage.ledger import audit
+from zerocron.storage.ledger import identities as identity_rows
+from zerocron.storage.ledger import one_time_links as link_rows
+from zerocron.storage.ledger import people as people_rows
+from zerocron.storage.ledger.database import Ledger
+from zerocron.storage.ledger.people import Person
+
+log = structlog.get_logger(__name__)
+
+CODE_CHARACTERS_MAX = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Vouched:
+    """What somebody else says of a visitor. `email` is empty unless it is known to be theirs; `issuer` and `subject`
+    are empty where the address is all that is said."""
+
+    method: Method
+    email: str
+    name: str = ""
+    issuer: str = ""
+    subject: str = ""
+    is_elevated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back with the browser from an issuer, None where it was not there."""
+
+    code: str | None
+    state: str | None
+    issuer: str | None
+    error: str | None
+
+
+class SingleSignOn:
+    """`issuer` None: there is none. `takes_header`: a trusted proxy may say who somebody is."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        clock: Clock,
+        sign_ins: SignIns,
+        keyring: Keyring,
+        issuer: Issuer | None,
+        issuer_name: str,
+        takes_header: bool,
+        domains: frozenset[str],
+    ) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._sign_ins = sign_ins
+        self._keyring = keyring
+        self._issuer = issuer
+        self.issuer_name = issuer_name if issuer is not None else None
+        self.takes_header = takes_header
+        self._domains = domains
+
+    async def start(self, path: str | None, *, is_proof: bool) -> tuple[str, str]:
+        """(where to send the browser, what it is to keep meanwhile). `is_proof`: the issuer is to ask anew who they
+        are. Raises SignInRefused."""
+        issuer = self._one()
+        flow = Flow(
+            state=new_opaque(),
+            nonce=new_opaque(),
+            verifier=new_opaque(),
+            path=safe_path(path),
+            is_proof=is_proof,
+            expires_at=self._clock.now() + FLOW_SECONDS_MAX * 1000,
+        )
+        return await issuer.sign_in_url(flow), flow.signed(self._keyring)
+
+    async def finish(self, kept: str | None, answer: Answer, visitor: Visitor) -> tuple[Opened, str]:
+        """The sign-in of who comes back from the issuer, and where they wanted to go. Raises SignInRefused."""
+        issuer = self._one()
+        flow = read_flow(kept, self._keyring, self._clock.now())
+        if not hmac.compare_digest((answer.state or "").encode(), flow.state.encode()):
+            raise SignInRefused(Refusal.EXPIRED, "the state is another one")
+        if answer.issuer is not None and answer.issuer != issuer.url:
+            raise SignInRefused(Refusal.ISSUER, "the answer came from another issuer")
+        if answer.error is not None or not answer.code:
+            raise SignInRefused(Refusal.DENIED, one_line(answer.error or "there is no code", 100))
+        if len(answer.code) > CODE_CHARACTERS_MAX:
+            raise SignInRefused(Refusal.ISSUER, "the code is too long")
+        claims = await issuer.claims(answer.code, flow)
+        since = self._clock.now() - ELEVATED_MS
+        vouched = Vouched(
+            Method.OIDC,
+            known_email(claims.email) if claims.is_email_verified else "",
+            claims.name,
+            issuer.url,
+            claims.subject,
+            is_elevated=claims.auth_time is not None and claims.auth_time > since,
+        )
+        return await self._let_in(vouched, visitor), flow.path
+
+    async def enter(self, signed_in_as: str | None, visitor: Visitor) -> Opened:
+        """The sign-in of who the proxy says is there. Raises SignInRefused."""
+        if not self.takes_header:
+            raise SignInRefused(Refusal.NO_HEADER, "no header is trusted")
+        email = known_email(signed_in_as or "")
+        if not email:
+            raise SignInRefused(Refusal.NO_HEADER)
+        return await self._let_in(Vouched(Method.TRUSTED_HEADER, email), visitor)
+
+    def _one(self) -> Issuer:
+        if self._issuer is None:
+            raise SignInRefused(Refusal.ISSUER, "no issuer is set up")
+        return self._issuer
+
+    async def _let_in(self, vouched: Vouched, visitor: Visitor) -> Opened:
+        now = self._clock.now()
+
+        def transaction(connection: Connection) -> Opened:
+            person = self._known(connection, vouched, now) or self._newcomer(connection, vouched, visitor, now)
+            if person.status != PersonStatus.ACTIVE:
+                raise SignInRefused(Refusal.DISABLED)
+            try:
+                return self._sign_ins.open(
+                    connection, person, vouched.method, visitor, now, is_elevated=vouched.is_elevated
+                )
+            except Forbidden:
+                raise SignInRefused(Refusal.NO_TEAM) from None
+
+        return await self._ledger.write(transaction)
+
+    def _known(self, connection: Connection, vouched: Vouched, now: Instant) -> Person | None:
+        """By the identity, or else by the address, which is the identity's from then on."""
+        if vouched.subject:
+            person_id = identity_rows.find(connection, vouched.issuer, vouched.subject)
+            person = None if person_id is None else people_rows.get(connection, person_id)
+            if person is not None:
+                return person
+        if not vouched.email:
+            raise SignInRefused(Refusal.UNVERIFIED)
+        person = people_rows.find(connection, vouched.email)
+        if person is not None:
+            _bind(connection, vouched, person, now)
+        return person
+
+    def _newcomer(self, connection: Connection, vouched: Vouched, visitor: Visitor, now: Instant) -> Person:
+        """The account of somebody who was invited, or whose domain is one of ours."""
+        if not people_rows.is_anybody_there(connection):
+            raise SignInRefused(Refusal.NOT_SET_UP)
+        places = {
+            link.team_id: Role(link.role)
+            for link in link_rows.invitations_of(connection, vouched.email, now)
+            if link.team_id and link.role and link_rows.use(connection, link.id, now)
+        }
+        if not places and vouched.email.rpartition("@")[2] in self._domains:
+            people_rows.hold_team(connection, DEFAULT_TEAM_ID, DEFAULT_TEAM_NAME, now)
+            places = {DEFAULT_TEAM_ID: Role.VIEWER}
+        if not places:
+            raise SignInRefused(Refusal.UNKNOWN)
+        name = one_line(vouched.name, NAME_CHARACTERS_MAX) or vouched.email.partition("@")[0]
+        person = new_person(vouched.email, name, None, now)
+        if not people_rows.insert(connection, person):
+            raise SignInRefused(Refusal.BUSY, "the same person came in at the same moment")
+        _bind(connection, vouched, person, now)
+        for team_id, role in places.items():
+            people_rows.add_membership(connection, team_id, person.id, role, now)
+            audit.record(
+                connection,
+                team_id=team_id,
+                at=now,
+                by=Actor("person", person.id, person.name, visitor.address),
+                action="person.join",
+                subject=subject_of(person),
+                after={"email": person.email, "role": role, "method": str(vouched.method)},
+            )
+        return person
+
+
+def _bind(connection: Connection, vouched: Vouched, person: Person, now: Instant) -> None:
+    if not vouched.subject or person.status != PersonStatus.ACTIVE:
+        return
+    identity_rows.bind(connection, vouched.issuer, vouched.subject, person.id, now)
+    audit.record(
+        connection,
+        team_id=None,
+        at=now,
+        by=Actor("person", person.id, person.name),
+        action="identity.bind",
+        subject=subject_of(person),
+        after={"issuer": vouched.issuer, "subject": vouched.subject},
+    )

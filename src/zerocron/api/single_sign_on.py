@@ -1,0 +1,112 @@
+"""/auth/...: pages a browser passes through on its way in, by an issuer or by the proxy in front.
+
+Owns the redirects and the cookie that the browser keeps while it is at the issuer. Whatever goes wrong ends on the
+sign-in page with a code of `core.single_sign_on.Refusal` in `refused`; the log says more. Must never redirect to what a
+request says, but to a path of this server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Annotated, TypeVar
+from urllib.parse import urlencode, urlsplit
+
+import structlog
+from fastapi import APIRouter, Query, Request
+from starlette.requests import cookie_parser
+from starlette.responses import RedirectResponse, Response
+
+from zerocron.actions.single_sign_on import Answer
+from zerocron.api.cookies import is_tls
+from zerocron.api.forwarded import SIGNED_IN_AS
+from zerocron.api.people_models import answer_opened
+from zerocron.api.services import FromWhere, Services, Use
+from zerocron.core.single_sign_on import FLOW_SECONDS_MAX, Refusal, SignInRefused, safe_path
+
+log = structlog.get_logger(__name__)
+router = APIRouter(prefix="/auth", include_in_schema=False)
+
+T = TypeVar("T")
+SECURE_NAME = "__Host-0cron-oidc"
+PLAIN_NAME = "0cron-oidc"
+
+Given = Annotated[str | None, Query(max_length=8_192)]
+
+
+@router.get("/oidc/start")
+async def start_at_issuer(request: Request, services: Use, next: Given = None, prove: bool = False) -> Response:
+    """To the issuer. `next`: a path of this server to go on to; `prove`: the issuer is to ask anew who it is."""
+    begun = await _tried(services.single_sign_on.start(next, is_proof=prove))
+    if isinstance(begun, Refusal):
+        return _refused(services, begun)
+    url, kept = begun
+    response = RedirectResponse(url, 303)
+    _keep(response, request, services, kept, FLOW_SECONDS_MAX)
+    return response
+
+
+@router.get("/oidc/callback")
+async def come_back_from_issuer(
+    request: Request,
+    services: Use,
+    visitor: FromWhere,
+    code: Given = None,
+    state: Given = None,
+    iss: Given = None,
+    error: Given = None,
+) -> Response:
+    """From the issuer, signed in there."""
+    kept = cookie_parser(request.headers.get("cookie", "")).get(_cookie_name(request, services))
+    done = await _tried(services.single_sign_on.finish(kept, Answer(code, state, iss, error), visitor))
+    if isinstance(done, Refusal):
+        response = _refused(services, done)
+    else:
+        opened, path = done
+        response = _onwards(services, path)
+        answer_opened(opened, request, response, services.base_url)
+    _keep(response, request, services, "", 0)
+    return response
+
+
+@router.get("/header")
+async def enter_by_header(request: Request, services: Use, visitor: FromWhere, next: Given = None) -> Response:
+    """By the word of the trusted proxy through which this came."""
+    opened = await _tried(services.single_sign_on.enter(request.scope.get(SIGNED_IN_AS), visitor))
+    if isinstance(opened, Refusal):
+        return _refused(services, opened)
+    response = _onwards(services, safe_path(next))
+    answer_opened(opened, request, response, services.base_url)
+    return response
+
+
+async def _tried(attempt: Awaitable[T]) -> T | Refusal:
+    try:
+        return await attempt
+    except SignInRefused as refused:
+        log.warning("sign_in_refused", refusal=str(refused.refusal), reason=refused.why)
+        return refused.refusal
+
+
+def _refused(services: Services, refusal: Refusal) -> Response:
+    return _onwards(services, f"/sign-in?{urlencode({'refused': str(refusal)})}")
+
+
+def _onwards(services: Services, path: str) -> Response:
+    """To a path of this server, below its base URL."""
+    return RedirectResponse(urlsplit(services.base_url).path.rstrip("/") + path, 303)
+
+
+def _cookie_name(request: Request, services: Services) -> str:
+    return SECURE_NAME if is_tls(request.scope, services.base_url) else PLAIN_NAME
+
+
+def _keep(response: Response, request: Request, services: Services, kept: str, seconds: int) -> None:
+    response.set_cookie(
+        _cookie_name(request, services),
+        kept,
+        max_age=seconds,
+        path="/",
+        secure=is_tls(request.scope, services.base_url),
+        httponly=True,
+        samesite="lax",
+    )

@@ -1,0 +1,130 @@
+"""Signing in by somebody else's word: an issuer of OpenID Connect, or a proxy in front.
+
+Owns the reasons for which somebody is not let in, in words; where a browser may be sent afterwards; and what it keeps
+while it is at the issuer. Must never look anything up.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import json
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from zerocron.core.errors import Invalid
+from zerocron.core.mail import check_address
+from zerocron.core.model import Instant
+from zerocron.core.sealing import Keyring
+
+DOMAINS_SETTING = "ZEROCRON_SIGN_UP_DOMAINS"
+FLOW_SECONDS_MAX = 600
+"""How long somebody may take at the issuer."""
+
+PATH_CHARACTERS_MAX = 1_000
+_FLOW = "sign-in at an issuer"
+
+
+class Refusal(StrEnum):
+    """Why somebody was not let in. `REFUSAL_TEXTS` has the sentences."""
+
+    UNKNOWN = "unknown"
+    UNVERIFIED = "unverified"
+    DISABLED = "disabled"
+    NO_TEAM = "no_team"
+    NOT_SET_UP = "not_set_up"
+    EXPIRED = "expired"
+    DENIED = "denied"
+    ISSUER = "issuer"
+    BUSY = "busy"
+    NO_HEADER = "no_header"
+
+
+REFUSAL_TEXTS: dict[Refusal, str] = {
+    Refusal.UNKNOWN: "Nobody with your address is known here. Ask an owner or admin of a team for an invitation.",
+    Refusal.UNVERIFIED: "You were signed in there, but without an email address that is known to be yours.",
+    Refusal.DISABLED: "Your account here is disabled. Ask an owner of your team.",
+    Refusal.NO_TEAM: "You are in no team any more. Ask an owner or admin of one for an invitation.",
+    Refusal.NOT_SET_UP: "This server has no owner yet. Whoever runs it has a link that makes the first one.",
+    Refusal.EXPIRED: "This took too long, or began in another browser. Try again.",
+    Refusal.DENIED: "You were not signed in there. Try again.",
+    Refusal.ISSUER: "The answer from there could not be used. Try again; if it stays so, tell whoever runs this "
+    "server, whose log says why.",
+    Refusal.BUSY: "Too many people are signing in at this moment. Try again in a minute.",
+    Refusal.NO_HEADER: "The proxy in front of this server did not say who you are. Sign in there first.",
+}
+
+
+class SignInRefused(Exception):
+    """Somebody was not let in. `why` is for the log, and holds no secret."""
+
+    def __init__(self, refusal: Refusal, why: str = "") -> None:
+        super().__init__(f"{refusal}: {why}" if why else str(refusal))
+        self.refusal = refusal
+        self.why = why
+
+
+def safe_path(text: str | None) -> str:
+    """A path of this server to go on to; the first page instead of anything that may lead elsewhere."""
+    if not text or len(text) > PATH_CHARACTERS_MAX or not text.isascii() or not text.isprintable():
+        return "/"
+    if not text.startswith("/") or text.startswith("//") or "\\" in text or " " in text:
+        return "/"
+    return text
+
+
+def parse_domains(text: str) -> frozenset[str]:
+    """Domains of addresses, separated by commas. Raises Invalid."""
+    domains = set()
+    for item in filter(None, (part.strip().lower() for part in text.split(","))):
+        try:
+            domains.add(check_address(f"somebody@{item}", DOMAINS_SETTING).rpartition("@")[2])
+        except Invalid:
+            raise Invalid(
+                f"{DOMAINS_SETTING}: {item!r} is no domain, such as example.com.", field=DOMAINS_SETTING
+            ) from None
+    return frozenset(domains)
+
+
+def check_issuer(url: str, setting: str) -> str:
+    """The issuer's URL, by which it must call itself, too. Raises Invalid."""
+    parts = urlsplit(url)
+    is_url = parts.scheme in ("https", "http") and parts.hostname and url.isascii() and url.isprintable()
+    if not is_url or parts.query or parts.fragment or "@" in parts.netloc or len(url) > 500:
+        raise Invalid(f"{setting}: an issuer is a URL such as https://accounts.example.com.", field=setting)
+    return url
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What a browser keeps in a cookie between the two halves of a sign-in at an issuer, signed by the server."""
+
+    state: str
+    nonce: str
+    verifier: str
+    path: str
+    is_proof: bool
+    expires_at: Instant
+
+    def signed(self, keys: Keyring) -> str:
+        """For the cookie."""
+        content = base64.urlsafe_b64encode(json.dumps(asdict(self), separators=(",", ":")).encode()).decode()
+        return f"{content}.{keys.newest.sign(content, _FLOW)}"
+
+
+def read_flow(cookie: str | None, keys: Keyring, now: Instant) -> Flow:
+    """Raises SignInRefused for a cookie that is not there, is not ours, or is too old."""
+    content, dot, signature = (cookie or "").partition(".")
+    if not dot or not any(
+        hmac.compare_digest(key.sign(content, _FLOW).encode(), signature.encode()) for key in keys.all
+    ):
+        raise SignInRefused(Refusal.EXPIRED, "there is no cookie of ours")
+    try:
+        flow = Flow(**json.loads(base64.urlsafe_b64decode(content)))
+    except (ValueError, TypeError, binascii.Error):
+        raise SignInRefused(Refusal.EXPIRED, "the cookie is another release's") from None
+    if not now < flow.expires_at <= now + FLOW_SECONDS_MAX * 1000:
+        raise SignInRefused(Refusal.EXPIRED, "it took too long")
+    return flow

@@ -1,0 +1,487 @@
+"""Signing in at an issuer of OpenID Connect, and by a trusted header: the whole way, and everything that must fail."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+import pytest_asyncio
+from sqlalchemy import Connection, text, update
+from structlog.testing import capture_logs
+from tests.api.browsers import HOST, PASSWORD, Browser, setup_token
+from tests.api.support import Answer
+from tests.support.issuer import CLIENT_ID, CLIENT_SECRET, Issuer
+
+from zerocron.api.services import Services
+from zerocron.app import Node, run_node
+from zerocron.core.access import Role
+from zerocron.core.errors import Invalid
+from zerocron.core.ids import new_id
+from zerocron.core.model import DEFAULT_TEAM_ID
+from zerocron.core.single_sign_on import Refusal
+from zerocron.core.tokens import digest
+from zerocron.settings import Settings, load
+from zerocron.storage.ledger import one_time_links as link_rows
+from zerocron.storage.ledger.one_time_links import Link, LinkKind
+from zerocron.storage.ledger.people_tables import audit_entries, identities, one_time_links, people, sign_ins
+
+OWNER = "owner@corp.example"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def one_issuer() -> AsyncIterator[Issuer]:
+    async with Issuer() as it:
+        yield it
+
+
+@pytest.fixture
+def issuer(one_issuer: Issuer) -> Issuer:
+    """Honest again."""
+    one_issuer.reset()
+    return one_issuer
+
+
+def settings_with(issuer: Issuer, folder: Path) -> Settings:
+    return Settings(
+        data_dir=folder,
+        drain_seconds=0,
+        outbound_allow="127.0.0.0/8",
+        base_url=f"https://{HOST}",
+        trusted_proxies="10.0.0.1",
+        trusted_header="Remote-Email",
+        oidc_issuer=issuer.url,
+        oidc_client_id=CLIENT_ID,
+        oidc_client_secret=CLIENT_SECRET,
+        oidc_name="Example",
+        sign_up_domains="example.com",
+    )
+
+
+@pytest.fixture
+def public(issuer: Issuer, tmp_path: Path) -> Settings:
+    return settings_with(issuer, tmp_path)
+
+
+@dataclass
+class Door:
+    """A server with its owner, an issuer beside it, and a browser in front."""
+
+    node: Node
+    issuer: Issuer
+    browser: Browser
+
+    async def begin(self, path: str = "/jobs", **query: str) -> str:
+        """Where the browser is sent."""
+        answer = await self.browser("GET", f"/auth/oidc/start?{urlencode({'next': path} | query)}")
+        assert answer.status == 303, answer.body
+        return answer.headers["location"]
+
+    async def come_back(self, given: dict[str, str]) -> Answer:
+        return await self.browser("GET", f"/auth/oidc/callback?{urlencode(given)}")
+
+    async def sign_in(self, path: str = "/jobs", **claims: Any) -> Answer:
+        """The whole way."""
+        self.issuer.claims = claims
+        return await self.come_back(self.issuer.grant(await self.begin(path)))
+
+    async def session(self) -> Any:
+        return await self.browser.get("/v1/session")
+
+    async def rows(self, query: str) -> list[Any]:
+        return await self.node.ledger.read(lambda connection: [tuple(row) for row in connection.execute(text(query))])
+
+
+async def set_up(node: Node, email: str = OWNER) -> None:
+    document = {"token": await setup_token(node), "email": email, "name": "Owner", "password": PASSWORD}
+    assert (await Browser(node.application)("POST", "/v1/setup", document)).status == 201
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def one_node(one_issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Node]:
+    async with run_node(settings_with(one_issuer, tmp_path_factory.mktemp("door"))) as node:
+        await set_up(node)
+        yield node
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def door(one_node: Node, issuer: Issuer) -> Door:
+    """The one server with nobody but its owner, and no memory of its issuer."""
+
+    def clear(connection: Connection) -> None:
+        connection.execute(people.delete().where(people.c.email != OWNER))
+        for table in (identities, sign_ins, one_time_links, audit_entries):
+            connection.execute(table.delete())
+
+    await one_node.ledger.write(clear)
+    services: Services = one_node.application.state.services
+    asked = services.single_sign_on._issuer
+    assert asked is not None
+    asked._endpoints = asked._keys = None
+    return Door(one_node, issuer, Browser(one_node.application))
+
+
+def refusal_of(answer: Answer) -> str:
+    assert answer.status == 303, answer.body
+    target = urlsplit(answer.headers["location"])
+    assert (target.scheme, target.netloc, target.path) == ("", "", "/sign-in"), target
+    return parse_qs(target.query)["refused"][0]
+
+
+async def test_somebody_of_an_allowed_domain_comes_in_as_a_viewer_of_the_first_team(door: Door) -> None:
+    answer = await door.sign_in("/jobs?state=failing")
+    assert (answer.status, answer.headers["location"]) == (303, "/jobs?state=failing")
+    session = await door.session()
+    assert session["person"] | {"id": "", "created_at": ""} == {
+        "id": "",
+        "email": "ann@example.com",
+        "name": "Ann",
+        "language": "en",
+        "timezone": "UTC",
+        "has_password": False,
+        "has_totp": False,
+        "created_at": "",
+    }
+    assert (session["team"]["id"], session["team"]["role"], session["method"]) == (DEFAULT_TEAM_ID, "viewer", "oidc")
+    assert session["elevated_until"] is None, "an issuer that does not say when proves nothing fresh"
+    assert set(door.browser.cookies) == {"__Host-0cron"}, "what the browser kept meanwhile is gone"
+    for cookie in door.browser.set_cookies:
+        assert "HttpOnly" in cookie
+        assert "Secure" in cookie
+        assert "samesite=lax" in cookie.lower()
+
+
+async def test_who_was_here_before_comes_in_by_the_identity_whatever_the_address_is_now(door: Door) -> None:
+    await door.sign_in()
+    person = (await door.session())["person"]["id"]
+    await door.sign_in(email="other@elsewhere.example", email_verified=False)
+    assert (await door.session())["person"]["id"] == person
+    assert await door.rows("SELECT count(*) FROM people") == [(2,)]
+
+
+async def test_an_account_with_the_same_verified_address_is_linked(door: Door) -> None:
+    await door.sign_in(email="Owner@CORP.example", sub="owner-1")
+    session = await door.session()
+    assert (session["person"]["email"], session["team"]["role"]) == (OWNER, "owner")
+    assert await door.rows("SELECT issuer, subject FROM identities") == [(door.issuer.url, "owner-1")]
+    assert ("identity.bind",) in await door.rows("SELECT action FROM audit_entries")
+
+
+@pytest.mark.parametrize("verified", [False, None, "false", 1, "yes"])
+async def test_an_address_that_is_not_verified_links_nothing_and_makes_nobody(door: Door, verified: Any) -> None:
+    assert refusal_of(await door.sign_in(email=OWNER, email_verified=verified)) == Refusal.UNVERIFIED
+    assert refusal_of(await door.sign_in(email_verified=verified)) == Refusal.UNVERIFIED
+    assert await door.rows("SELECT count(*) FROM identities") == [(0,)]
+    assert await door.rows("SELECT count(*) FROM people") == [(1,)]
+    assert not door.browser.cookies
+
+
+async def test_somebody_unknown_is_refused_unless_invited(door: Door) -> None:
+    bob = {"email": "bob@elsewhere.example", "sub": "bob-1"}
+    assert refusal_of(await door.sign_in(**bob)) == Refusal.UNKNOWN
+    now = door.node.clock.now()
+    until = now + 60_000
+    link = Link(
+        new_id(now), LinkKind.INVITATION, digest("x"), now, until, DEFAULT_TEAM_ID, email=bob["email"], role="editor"
+    )
+    await door.node.ledger.write(lambda connection: link_rows.insert(connection, link))
+    assert (await door.sign_in(**bob)).headers["location"] == "/jobs"
+    assert (await door.session())["team"]["role"] == Role.EDITOR
+    used = await door.rows("SELECT used_at FROM one_time_links WHERE kind = 'invitation'")
+    assert used[0][0] is not None
+
+
+async def test_a_disabled_account_stays_out(door: Door) -> None:
+    await door.sign_in()
+
+    def disable(connection: Connection) -> None:
+        connection.execute(update(people).where(people.c.email != OWNER).values(status="disabled"))
+
+    await door.node.ledger.write(disable)
+    assert refusal_of(await door.sign_in()) == Refusal.DISABLED
+
+
+async def test_nobody_comes_in_before_the_first_owner(public: Settings, issuer: Issuer) -> None:
+    async with run_node(public) as node:
+        door = Door(node, issuer, Browser(node.application))
+        assert refusal_of(await door.sign_in()) == Refusal.NOT_SET_UP
+        assert (await door.browser.get("/v1/sign-in"))["setup_open"]
+
+
+async def test_a_fresh_proof_at_the_issuer_is_one_here(door: Door) -> None:
+    now = door.node.clock.now() // 1000
+    await door.sign_in(auth_time=now - 3_600)
+    assert (await door.session())["elevated_until"] is None
+    url = await door.begin(prove="true")
+    query = parse_qs(urlsplit(url).query)
+    assert (query["prompt"], query["max_age"]) == (["login"], ["0"])
+    door.issuer.claims = {"auth_time": now}
+    await door.come_back(door.issuer.grant(url))
+    assert (await door.session())["elevated_until"] is not None
+
+
+async def test_what_is_asked_of_the_issuer(door: Door) -> None:
+    query = {name: values[0] for name, values in parse_qs(urlsplit(await door.begin()).query).items()}
+    assert query["response_type"] == "code"
+    assert query["client_id"] == CLIENT_ID
+    assert query["redirect_uri"] == f"https://{HOST}/auth/oidc/callback"
+    assert query["scope"] == "openid email profile"
+    await door.sign_in()
+    assert all(authorization.startswith("Basic ") for authorization in door.issuer.authorizations)
+    assert door.issuer.asked.count("/keys") == 1
+
+
+async def test_an_issuer_that_gives_the_address_only_on_demand_is_asked_for_it(
+    public: Settings, issuer: Issuer
+) -> None:
+    issuer.userinfo = {"sub": "ann-17", "email": "ann@example.com", "email_verified": True}
+    async with run_node(public) as node:
+        await set_up(node)
+        door = Door(node, issuer, Browser(node.application))
+        assert (await door.sign_in(email=None, email_verified=None)).headers["location"] == "/jobs"
+        issuer.userinfo["sub"] = "somebody else"
+        assert refusal_of(await door.sign_in(email=None, email_verified=None)) == Refusal.ISSUER
+
+
+async def test_a_new_key_of_the_issuer_is_found_and_keys_are_not_asked_for_without_end(door: Door) -> None:
+    door.issuer.new_key()
+    assert (await door.sign_in()).headers["location"] == "/jobs"
+    door.issuer.new_key()
+    for _ in range(3):  # within a minute
+        assert refusal_of(await door.sign_in()) == Refusal.ISSUER
+    assert door.issuer.asked.count("/keys") <= 2
+
+
+# attacks
+
+
+LIES: dict[str, dict[str, Any]] = {
+    "another audience": {"aud": "another client"},
+    "no audience": {"aud": None},
+    "one audience of many, for another": {"aud": [CLIENT_ID, "other"], "azp": "other"},
+    "many audiences, for nobody": {"aud": [CLIENT_ID, "other"]},
+    "another issuer": {"iss": "https://evil.example"},
+    "another nonce": {"nonce": "of another sign-in"},
+    "no nonce": {"nonce": None},
+    "expired": {"exp": 1_700_000_000},
+    "without an end": {"exp": None},
+    "from the future": {"iat": 99_999_999_999},
+    "of nobody": {"sub": None},
+    "of an empty subject": {"sub": ""},
+    "of an endless subject": {"sub": "x" * 256},
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+async def test_a_token_that_is_not_what_it_has_to_be_is_refused(door: Door, lie: str) -> None:
+    with capture_logs() as lines:
+        assert refusal_of(await door.sign_in(**LIES[lie])) == Refusal.ISSUER
+    assert [line["reason"] for line in lines if line["event"] == "sign_in_refused"]
+    assert await door.rows("SELECT count(*) FROM people") == [(1,)]
+    assert not door.browser.cookies
+
+
+@pytest.mark.parametrize("algorithm", ["none", "HS256"])
+async def test_a_token_that_anybody_could_have_made_is_refused(door: Door, algorithm: str) -> None:
+    door.issuer.algorithm = algorithm
+    assert refusal_of(await door.sign_in()) == Refusal.ISSUER
+
+
+async def test_a_token_signed_by_somebody_else_under_the_same_key_id_is_refused(door: Door) -> None:
+    await door.sign_in()
+    shown, kid = door.issuer.shown, door.issuer.kid
+    door.issuer.new_key()
+    door.issuer.shown, door.issuer.kid = shown, kid
+    assert refusal_of(await door.sign_in()) == Refusal.ISSUER
+
+
+async def test_the_state_has_to_be_the_browsers_own(door: Door) -> None:
+    given = door.issuer.grant(await door.begin())
+    for state in ("another", "", "é"):
+        assert refusal_of(await door.come_back(given | {"state": state})) == Refusal.EXPIRED
+        await door.begin()
+    assert refusal_of(await door.come_back({"code": given["code"]})) == Refusal.EXPIRED
+
+
+async def test_an_answer_for_another_browser_is_refused(door: Door) -> None:
+    """Somebody else's code and state do not sign this browser in to their account."""
+    given = door.issuer.grant(await door.begin())
+    victim = Browser(door.node.application)
+    assert refusal_of(await Door(door.node, door.issuer, victim).come_back(given)) == Refusal.EXPIRED
+    await Door(door.node, door.issuer, victim).begin()
+    assert refusal_of(await Door(door.node, door.issuer, victim).come_back(given)) == Refusal.EXPIRED
+
+
+async def test_a_code_works_once(door: Door) -> None:
+    given = door.issuer.grant(await door.begin())
+    kept = dict(door.browser.cookies)
+    assert (await door.come_back(given)).headers["location"] == "/jobs"
+    door.browser.cookies = kept
+    assert refusal_of(await door.come_back(given)) == Refusal.ISSUER
+    assert refusal_of(await door.come_back(given)) == Refusal.EXPIRED
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda it: it + "0", lambda it: "x" + it, lambda it: it.partition(".")[0], lambda _: "é.é"]
+)
+async def test_a_cookie_that_the_server_did_not_sign_is_refused(door: Door, spoil: Any) -> None:
+    given = door.issuer.grant(await door.begin())
+    [(name, kept)] = door.browser.cookies.items()
+    assert name == "__Host-0cron-oidc"
+    door.browser.cookies[name] = spoil(kept)
+    assert refusal_of(await door.come_back(given)) == Refusal.EXPIRED
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "https://evil.example",
+        "//evil.example",
+        "/\\evil.example",
+        "\\/evil.example",
+        "/\t/evil.example",
+        "javascript:1",
+        "",
+        "/é",
+        "/" * 2,
+    ],
+)
+async def test_nobody_is_sent_to_another_site(door: Door, path: str) -> None:
+    assert (await door.sign_in(path)).headers["location"] == "/"
+    by_header = Browser(door.node.application, address="10.0.0.1")
+    answer = await by_header("GET", f"/auth/header?{urlencode({'next': path})}", headers={"remote-email": OWNER})
+    assert answer.headers["location"] == "/"
+
+
+async def test_what_the_issuer_refuses_is_told(door: Door) -> None:
+    given = door.issuer.grant(await door.begin())
+    del given["code"]
+    assert refusal_of(await door.come_back(given | {"error": "access_denied"})) == Refusal.DENIED
+    given = door.issuer.grant(await door.begin())
+    assert refusal_of(await door.come_back(given | {"iss": "https://evil.example"})) == Refusal.ISSUER
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"issuer": "https://evil.example"},
+        {"token_endpoint": "file:///etc/passwd"},
+        {"jwks_uri": 7},
+        {"authorization_endpoint": None},
+    ],
+)
+async def test_an_issuer_that_says_nonsense_of_itself_is_not_used(door: Door, document: dict[str, Any]) -> None:
+    door.issuer.discovery = document
+    answer = await door.browser("GET", "/auth/oidc/start")
+    assert refusal_of(answer) == Refusal.ISSUER
+
+
+async def test_the_issuer_is_called_through_the_guarded_door(public: Settings, issuer: Issuer) -> None:
+    async with run_node(dataclasses.replace(public, outbound_allow="")) as node:
+        answer = await Browser(node.application)("GET", "/auth/oidc/start")
+        assert refusal_of(answer) == Refusal.ISSUER
+        assert issuer.asked == []
+
+
+async def test_no_secret_of_a_sign_in_is_in_the_log(door: Door) -> None:
+    with capture_logs() as lines:
+        given = door.issuer.grant(await door.begin())
+        kept = dict(door.browser.cookies)
+        await door.come_back(given)
+        door.browser.cookies = kept
+        await door.come_back(given)
+    told = str(lines)
+    for secret in (given["code"], given["state"], CLIENT_SECRET, *kept.values(), *door.browser.cookies.values()):
+        assert secret not in told
+
+
+async def test_without_an_issuer_the_door_is_closed(public: Settings) -> None:
+    closed = dataclasses.replace(
+        public, oidc_issuer="", oidc_client_id="", oidc_client_secret="", trusted_header="", trusted_proxies=""
+    )
+    async with run_node(closed) as node:
+        browser = Browser(node.application, address="10.0.0.1")
+        shown = await browser.get("/v1/sign-in")
+        assert (shown["oidc"], shown["trusted_header"]) == (None, False)
+        assert refusal_of(await browser("GET", "/auth/oidc/start")) == Refusal.ISSUER
+        assert refusal_of(await browser("GET", "/auth/oidc/callback?code=1&state=2")) == Refusal.ISSUER
+        answer = await browser("GET", "/auth/header", headers={"remote-email": OWNER})
+        assert refusal_of(answer) == Refusal.NO_HEADER
+
+
+async def test_the_page_knows_the_ways_in(door: Door) -> None:
+    shown = await door.browser.get("/v1/sign-in")
+    assert (shown["oidc"], shown["trusted_header"]) == ({"name": "Example"}, True)
+
+
+async def test_many_come_in_at_once(door: Door) -> None:
+    async def one(number: int) -> str:
+        mine = Door(door.node, door.issuer, Browser(door.node.application))
+        return (await mine.come_back(door.issuer.grant(await mine.begin(f"/{number}")))).headers["location"]
+
+    door.issuer.claims = {}
+    await door.sign_in()
+    assert await asyncio.gather(*(one(number) for number in range(5))) == [f"/{number}" for number in range(5)]
+    assert await door.rows("SELECT count(*) FROM people") == [(2,)]
+
+
+# the trusted header
+
+
+async def by_header(door: Door, email: str, address: str = "10.0.0.1") -> Answer:
+    door.browser.address = address
+    return await door.browser("GET", "/auth/header?next=/jobs", headers={"remote-email": email})
+
+
+async def test_who_the_trusted_proxy_names_comes_in(door: Door) -> None:
+    assert (await by_header(door, OWNER)).headers["location"] == "/jobs"
+    session = await door.session()
+    assert (session["person"]["email"], session["method"]) == (OWNER, "trusted-header")
+    assert session["elevated_until"] is None, "nobody proved anything at this moment"
+
+
+async def test_the_same_header_of_anybody_else_means_nothing(door: Door) -> None:
+    assert refusal_of(await by_header(door, OWNER, address="203.0.113.7")) == Refusal.NO_HEADER
+    answer = await door.browser("GET", "/auth/header", headers={"remote-email": OWNER, "x-forwarded-for": "10.0.0.1"})
+    assert refusal_of(answer) == Refusal.NO_HEADER
+
+
+async def test_the_proxys_people_come_in_by_the_same_rule(door: Door) -> None:
+    assert refusal_of(await by_header(door, "bob@elsewhere.example")) == Refusal.UNKNOWN
+    assert refusal_of(await by_header(door, "no address")) == Refusal.NO_HEADER
+    await by_header(door, "ann@example.com")
+    assert (await door.session())["team"]["role"] == Role.VIEWER
+
+
+async def test_a_cookie_of_one_is_not_taken_from_another_whom_the_proxy_names(door: Door) -> None:
+    await by_header(door, OWNER)
+    same = await door.browser("GET", "/v1/session", headers={"remote-email": OWNER.upper()})
+    other = await door.browser("GET", "/v1/session", headers={"remote-email": "ann@example.com"})
+    assert (same.status, other.status) == (200, 401)
+
+
+# settings
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({"OIDC_ISSUER": "accounts.example.com"}, "an issuer is a URL"),
+        ({"OIDC_ISSUER": "https://a:b@accounts.example.com"}, "an issuer is a URL"),
+        ({"OIDC_ISSUER": "https://accounts.example.com?x=1"}, "an issuer is a URL"),
+        ({"OIDC_ISSUER": "https://accounts.example.com"}, "OIDC_CLIENT_ID"),
+        ({"OIDC_ISSUER": "https://accounts.example.com", "OIDC_CLIENT_ID": "x"}, "BASE_URL"),
+        ({"OIDC_CLIENT_ID": "x"}, "a client without an issuer"),
+        ({"OIDC_CLIENT_SECRET": "hush"}, "a client without an issuer"),
+        ({"SIGN_UP_DOMAINS": "example.com, @"}, "is no domain"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(environment: dict[str, str], words: str) -> None:
+    with pytest.raises(Invalid, match=words) as refusal:
+        load(environment={f"ZEROCRON_{name}": value for name, value in environment.items()})
+    assert "hush" not in refusal.value.message

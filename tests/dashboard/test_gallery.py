@@ -1,0 +1,53 @@
+"""Every page and state in a real browser: nothing that people with other eyes or hands would stumble over.
+
+axe-core looks at each specimen, at its contrasts in the dark, too; the console stays silent, nothing is asked of
+another host, and on a phone nothing is wider than it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from tests.dashboard.gallery import TOO_WIDE, Gallery, open_gallery
+
+from zerocron.dashboard.specimens import SPECIMENS
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+AXE = Path(__file__).parents[2] / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+LOOK = """async (rules) => (await axe.run(document, { runOnly: rules, resultTypes: ["violations"] })).violations.map(
+    (each) => `${each.id}: ${each.help}: ` + each.nodes.map((node) => node.html.slice(0, 200)).join(" | "))"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def wide() -> AsyncIterator[Gallery]:
+    async with open_gallery("wide", "light") as it:
+        yield it
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def narrow() -> AsyncIterator[Gallery]:
+    async with open_gallery("narrow", "dark") as it:
+        yield it
+
+
+@pytest.mark.parametrize("name", SPECIMENS)
+async def test_a_page_is_for_everybody(wide: Gallery, name: str) -> None:
+    async with wide.opened(name) as (page, complaints):
+        await page.evaluate(AXE.read_text(encoding="utf-8"))
+        assert await page.evaluate(LOOK, RULES) == []
+        assert await page.locator("h1").count() == 1
+        assert complaints == []
+
+
+@pytest.mark.parametrize("name", SPECIMENS)
+async def test_a_page_is_good_on_a_phone_in_the_dark(narrow: Gallery, name: str) -> None:
+    async with narrow.opened(name) as (page, complaints):
+        await page.evaluate(AXE.read_text(encoding="utf-8"))
+        assert await page.evaluate(LOOK, ["wcag2aa", "wcag22aa"]) == []
+        assert await page.evaluate(TOO_WIDE) == []
+        assert complaints == []

@@ -1,0 +1,130 @@
+"""People in front of a browser: a newcomer who makes a job in French, and somebody with a phone on the train.
+
+The real server, the real pages, Debian's Chromium. What the pages say is looked for as people do: by its words.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from docs.screenshots import WIDTHS, chromium
+from playwright.async_api import Browser, ConsoleMessage, Page, expect
+from tests.journeys.server import Server, serving
+from tests.support.target import Exchange, Target
+
+pytestmark = pytest.mark.timeout(300)
+
+PATIENT_MS = 60_000
+PASSWORD = "trois petits tours"
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with chromium() as it:
+        yield it
+
+
+def setup_link(server: Server) -> str:
+    command = [sys.executable, "-m", "zerocron", "setup-link", "--data-dir", str(server.data_dir)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, env=server.environment).stdout
+    found = re.search(r"http://\S+/setup/\S+", said)
+    assert found is not None, said
+    return found[0]
+
+
+async def page_of(browser: Browser, complaints: list[str], *, locale: str, width: str = "wide") -> Page:
+    """A browser of somebody's own; what it complains of is written down."""
+    size = WIDTHS[width]
+    context = await browser.new_context(
+        locale=locale, timezone_id="Europe/Paris", viewport={"width": size[0], "height": size[1]}
+    )
+    context.set_default_timeout(PATIENT_MS)
+    page = await context.new_page()
+
+    def said(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            complaints.append(message.text)
+
+    page.on("console", said)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    return page
+
+
+async def become_owner(page: Page, link: str) -> None:
+    await page.goto(link)
+    await page.fill("[name=name]", "Ada Moreau")
+    await page.fill("[name=email]", "ada@example.com")
+    await page.fill("[name=password]", PASSWORD)
+    await page.locator("form:has([name=email]) button.button-main").click()
+    await page.wait_for_url(re.compile(r"/(\?.*)?$"))
+
+
+async def test_a_newcomer_makes_a_job_in_french_sees_it_run_break_and_mend(tmp_path: Path, browser: Browser) -> None:
+    complaints: list[str] = []
+    heard: list[str] = []
+    async with Target() as target:
+
+        def inbox(exchange: Exchange) -> None:
+            heard.append(exchange.request.body.decode())
+            exchange.answer(204, b"", [])
+
+        target.on("/inbox", inbox)
+        target.on("/bonjour", lambda exchange: exchange.answer(200, b"bonjour", []))
+        with serving(tmp_path / "data", settings={"ZEROCRON_OUTBOUND_ALLOW": "127.0.0.0/8"}) as server:
+            page = await page_of(browser, complaints, locale="fr-FR")
+            await become_owner(page, setup_link(server))
+            await expect(page.locator("html")).to_have_attribute("lang", "fr")
+
+            await page.goto(f"{server.url}/channels/new?kind=webhook")
+            await page.fill("[name=name]", "astreinte")
+            await page.fill("[name='config.url']", f"{target.url}/inbox")
+            await page.locator("main form button.button-main").first.click()
+            await page.wait_for_url(re.compile(r"/channels/[0-9a-f-]{36}"))
+
+            await page.goto(f"{server.url}/jobs/new")
+            await page.fill("[name=name]", "Dire bonjour")
+            await page.fill("[name=url]", f"{target.url}/bonjour")
+            await page.type("[name=schedule]", "toutes les 2 secondes")
+            await expect(page.locator("#preview")).to_contain_text("Europe/Paris")
+            await page.get_by_role("button", name="Créer la tâche").click()
+            await page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}"))
+            job = page.url.partition("?")[0]
+            await expect(page.locator("a[href^='/runs/']").first).to_be_visible(timeout=PATIENT_MS)
+
+            target.on("/bonjour", lambda exchange: exchange.answer(500, b'{"erreur": "panne"}', []))
+            await expect(page.locator("main .badge-bad").first).to_be_visible(timeout=PATIENT_MS)
+            await page.goto(f"{server.url}/")
+            await expect(page.get_by_text("Dire bonjour").first).to_be_visible()
+            await page.goto(job)
+            failed = page.locator("tr:has(.badge-bad) a[href^='/runs/']").first
+            await page.goto(server.url + str(await failed.get_attribute("href")))
+            await expect(page.locator("main")).to_contain_text("500")
+            await expect(page.locator("main")).to_contain_text("panne")
+
+            target.on("/bonjour", lambda exchange: exchange.answer(200, b"bonjour", []))
+            await page.goto(job)
+            await expect(page.locator("main table .badge-good").first).to_be_visible(timeout=PATIENT_MS)
+            await page.goto(f"{server.url}/alerts")
+            await expect(page.locator("main")).to_contain_text("Dire bonjour")
+            assert any("Dire bonjour" in message for message in heard)
+    assert complaints == []
+
+
+async def test_with_a_phone_one_pauses_a_job_and_thinks_better_of_it(tmp_path: Path, browser: Browser) -> None:
+    complaints: list[str] = []
+    with serving(tmp_path / "data", "--demo") as server:
+        page = await page_of(browser, complaints, locale="en-GB", width="narrow")
+        await become_owner(page, setup_link(server))
+        await page.goto(f"{server.url}/jobs")
+        await page.get_by_role("link", name="Demo: say hello").click()
+        await page.get_by_role("button", name="Pause").click()
+        await expect(page.get_by_role("status")).to_contain_text("Paused")
+        await page.get_by_role("button", name="Undo").click()
+        await expect(page.get_by_role("button", name="Pause")).to_be_visible()
+        assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert complaints == []
