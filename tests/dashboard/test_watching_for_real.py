@@ -60,6 +60,9 @@ async def test_a_channel_and_a_monitor_that_tells_it(pages: Pages) -> None:
     assert re.search(r"/v1/ping/[0-9a-f]{64}", shown.text)
     assert "Backup" in (await pages.get("/monitors")).tree.one("tbody").text
 
+    assert "Backup" in (await pages.get("/monitors?state=new&sort=name&tag=prod")).tree.one("tbody").text
+    assert (await pages.get("/monitors?state=down")).tree.one("h2").text == "No monitor is like that"
+
     edited = (await pages.get(f"{monitor}/edit")).tree.one("form", id="monitor-form").fields()
     assert (await pages.post(f"{monitor}/edit", edited)).location == f"{monitor}?done=saved"
     assert (await pages.post(f"{monitor}/pause", [("for", "3600")])).status == 303
