@@ -246,6 +246,14 @@ async def test_uptime_is_what_was_judged() -> None:
     assert (kinds.count("day-down"), kinds.count("day-up"), len(kinds)) == (2, 88, 90)
 
 
+async def test_time_that_was_not_judged_counts_as_neither() -> None:
+    rows = (await Pages.of("monitors").get("/monitors")).tree.one("tbody").all("tr")
+    told = {row.one("a", class_="name").text: row.all("td")[-1].text for row in rows}
+
+    assert told["Old mail gateway"] == "100%"  # known for 12 of 30 days
+    assert told["Invoice run"] == "—"
+
+
 @pytest.mark.parametrize(("part", "asked"), [("standing", 2), ("history", 5)])
 async def test_parts_of_a_page_refresh_themselves(part: str, asked: int) -> None:
     pages = Pages.of("monitor-down")

@@ -46,6 +46,11 @@ async def test(visit: Visit) -> Response:
     return visit.page("channels/channel.html", **await _content(visit, told))
 
 
+async def after_test(visit: Visit) -> Response:
+    """GET /channels/{id}/test: whoever comes back to the address of a result."""
+    return visit.go(f"/channels/{visit.path['id']}")
+
+
 async def show_new(visit: Visit) -> Response:
     """GET /channels/new: the kinds, or the form of the one that was chosen."""
     if (calm := unable(visit, "write")) is not None:
@@ -180,6 +185,7 @@ PAGES: tuple[Page, ...] = (
     page("/channels/{id}", show),
     page("/channels/{id}/edit", show_edit),
     act("/channels/{id}/edit", edit),
+    page("/channels/{id}/test", after_test),
     act("/channels/{id}/test", test),
     act("/channels/{id}/pause", pause),
     act("/channels/{id}/resume", resume),
