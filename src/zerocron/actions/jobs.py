@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 
 from zerocron.actions.channels import check_named
+from zerocron.actions.counting import check_number_of_jobs, count_run
 from zerocron.actions.idempotency import Once, make, still_there
 from zerocron.actions.job_audit import changes_of, record
 from zerocron.actions.schedules import given_timezone, read, spoken
@@ -21,7 +22,7 @@ from zerocron.clock import Clock
 from zerocron.core import placeholders
 from zerocron.core.access import SERVER, Actor
 from zerocron.core.alerting import JOB_DEFAULT, Notify, checked, read_notify, write_notify
-from zerocron.core.errors import Conflict, Invalid, NotFound, TooMany
+from zerocron.core.errors import Conflict, Invalid, NotFound
 from zerocron.core.ids import new_id
 from zerocron.core.lifecycle import OPEN, WAITING, Event, advance
 from zerocron.core.model import (
@@ -52,12 +53,11 @@ from zerocron.core.retry import strategy_warning
 from zerocron.core.schedule import DayMatch, DstPolicy
 from zerocron.core.secret import SECRETS_A_REQUEST_MAX
 from zerocron.core.success import check_path, check_pattern, check_status_pattern
-from zerocron.core.team_limits import MINUTE_MS, NO_LIMITS, Limits, minute_of
+from zerocron.core.team_limits import NO_LIMITS, Limits
 from zerocron.core.understanding import DEFAULT_TIMEZONE, Understood
 from zerocron.storage.ledger import executions as execution_rows
 from zerocron.storage.ledger import glances
 from zerocron.storage.ledger import jobs as job_rows
-from zerocron.storage.ledger import limits as limit_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger import signing as signing_rows
 from zerocron.storage.ledger.database import Ledger, Transaction
@@ -178,7 +178,7 @@ class Jobs:
             found = made_before(connection, once.claim(connection, job.id, now))
             if found is not None:
                 return found, False
-            self._check_number(connection, team_id)
+            check_number_of_jobs(connection, team_id, self._limits)
             _check_signing(connection, job, now)
             check_named(connection, team_id, spec.notify)
             job_rows.insert(connection, job)
@@ -335,7 +335,7 @@ class Jobs:
                 raise Conflict("The job is paused. Resume it before triggering it.")
             if job.status == JobStatus.DISABLED:
                 raise Conflict(f"The job is disabled: {job.state.status_reason} Resume it before triggering it.")
-            self._count_run(connection, team_id, now)
+            count_run(connection, team_id, self._limits, now)
             run = Run(
                 id=run_id,
                 scheduled_for=now,
@@ -410,34 +410,6 @@ class Jobs:
         if found is None:
             raise NotFound("There is no such execution.")
         return found
-
-    def _check_number(self, connection: Connection, team_id: str) -> None:
-        """Whether the team may have one more job. Raises Conflict."""
-        jobs_max = limit_rows.of_team(connection, team_id, self._limits).jobs_max
-        if jobs_max is None:
-            return
-        limit_rows.hold(connection, team_id)
-        if limit_rows.count_jobs(connection, team_id) >= jobs_max:
-            raise Conflict(
-                f"The team has as many jobs as it may: {jobs_max:,}. Delete one that is no longer needed, or ask the "
-                "operator of this server for more (0cron teams limits)."
-            )
-
-    def _count_run(self, connection: Connection, team_id: str, now: Instant) -> None:
-        """Count one more run of the team in this minute. Raises TooMany."""
-        runs_max = limit_rows.of_team(connection, team_id, self._limits).runs_per_minute_max
-        if runs_max is None:
-            return
-        key = (team_id, minute_of(now))
-        minute = limit_rows.hold_minutes(connection, [key])[key]
-        if minute.runs >= runs_max:
-            raise TooMany(
-                f"The team has started as many runs in this minute as it may: {runs_max:,}. Try again in the next one, "
-                "or ask the operator of this server for more (0cron teams limits).",
-                retry_after_seconds=-(-(key[1] + MINUTE_MS - now) // 1000),
-            )
-        minute.runs += 1
-        limit_rows.save_minutes(connection, {key: minute})
 
     async def definition(self, team_id: str, spec: JobSpec) -> Definition:
         """The request of a specification, by the rules for one that is saved. Raises Invalid."""
