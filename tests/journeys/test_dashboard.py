@@ -128,3 +128,48 @@ async def test_with_a_phone_one_pauses_a_job_and_thinks_better_of_it(tmp_path: P
         await expect(page.get_by_role("button", name="Pause")).to_be_visible()
         assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert complaints == []
+
+
+async def test_an_owner_invites_somebody_who_may_look_and_lets_them_go(tmp_path: Path, browser: Browser) -> None:
+    complaints: list[str] = []
+    hers: list[str] = []
+    with serving(tmp_path / "data", "--demo") as server:
+        ada = await page_of(browser, complaints, locale="en-GB")
+        await become_owner(ada, setup_link(server))
+        await ada.goto(f"{server.url}/members/invite")
+        if await ada.locator("[name=password]").count():  # who she is has to be proved a moment before
+            await ada.fill("[name=password]", PASSWORD)
+            await ada.get_by_role("button", name="Go on").click()
+        await ada.fill("[name=email]", "grace@example.com")
+        await ada.get_by_role("radio", name="Viewer").check()
+        await ada.get_by_role("button", name="Invite").click()
+        link = re.search(r"http://\S+/invitation/[\w-]+", await ada.locator("main").inner_text())
+        assert link is not None
+
+        grace = await page_of(browser, hers, locale="es-ES")
+        await grace.goto(link[0])
+        await grace.fill("[name=name]", "Grace")
+        await grace.fill("[name=password]", "una contraseña larga")
+        await grace.locator("form:has([name=name]) button.button-main").click()
+        await grace.wait_for_url(re.compile(r"/(\?.*)?$"))
+        await grace.goto(f"{server.url}/jobs")
+        await grace.get_by_role("link", name="Demo: say hello").click()
+        await expect(grace.locator("h1")).to_contain_text("Demo: say hello")
+        assert await grace.locator("form[action$='/pause'], form[action$='/trigger']").count() == 0
+        refused = await grace.goto(f"{server.url}/jobs/new")
+        assert refused is not None
+        assert refused.status == 403
+
+        assert [each for each in hers if "403" not in each] == []  # the browser itself notes that status
+
+        await ada.goto(f"{server.url}/members")
+        await ada.get_by_role("link", name="Grace").click()
+        ada.once("dialog", lambda dialog: dialog.accept())
+        await ada.get_by_role("button", name="Remove").click()
+        await ada.wait_for_url(re.compile(r"/members(\?.*)?$"))
+        await expect(ada.locator("main")).not_to_contain_text("grace@example.com")
+        await grace.goto(f"{server.url}/jobs")
+        await expect(grace.locator("main")).not_to_contain_text("Demo: say hello")
+        await ada.goto(f"{server.url}/audit")
+        await expect(ada.locator("main")).to_contain_text("Grace")
+    assert complaints == []
