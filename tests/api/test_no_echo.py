@@ -100,7 +100,8 @@ def places(
 async def test_no_refusal_repeats_a_value(api: Client, route: str) -> None:
     method, _, pattern = route.partition(" ")
     job, monitor, channel = await api.job(), await api.monitor(), await api.channel()
-    path = pattern.format(name="KEY", job_id=job["id"], monitor_id=monitor["id"], channel_id=channel["id"])
+    ids = {"job_id": job["id"], "monitor_id": monitor["id"], "channel_id": channel["id"], "person_id": NOWHERE}
+    path = pattern.format(name="KEY", **ids)
     document = await api.get("/openapi.json")
     body = document["paths"][pattern][method.lower()]["requestBody"]["content"]["application/json"]["schema"]
     tried = [(value, set[str]()) for value in MISPLACED]

@@ -29,7 +29,7 @@ from zerocron.core.tokens import digest
 from zerocron.settings import Settings, load
 from zerocron.storage.ledger import one_time_links as link_rows
 from zerocron.storage.ledger.one_time_links import Link, LinkKind
-from zerocron.storage.ledger.people_tables import audit_entries, identities, one_time_links, people, sign_ins
+from zerocron.storage.ledger.people_tables import identities, one_time_links, people, sign_ins
 
 OWNER = "owner@corp.example"
 
@@ -115,7 +115,7 @@ async def door(one_node: Node, issuer: Issuer) -> Door:
 
     def clear(connection: Connection) -> None:
         connection.execute(people.delete().where(people.c.email != OWNER))
-        for table in (identities, sign_ins, one_time_links, audit_entries):
+        for table in (identities, sign_ins, one_time_links):
             connection.execute(table.delete())
 
     await one_node.ledger.write(clear)

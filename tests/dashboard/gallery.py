@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import Literal
 
 from docs.screenshots import WIDTHS, chromium, served
-from playwright.async_api import BrowserContext, ConsoleMessage, Page, Request
+from playwright.async_api import ConsoleMessage, Page, Request
 
 TOO_WIDE = """() => [...document.querySelectorAll("body *")]
     .filter((each) => each.getBoundingClientRect().right > window.innerWidth + 1)
@@ -16,33 +17,35 @@ TOO_WIDE = """() => [...document.querySelectorAll("body *")]
 """What sticks out of the page, other than what scrolls by itself."""
 
 
-class Gallery(NamedTuple):
+@dataclass
+class Gallery:
+    """One page that goes from specimen to specimen: a page of its own for each would be a process for each."""
+
     url: str
-    context: BrowserContext
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    """What the browser had to complain of since the specimen was opened."""
 
-    @contextlib.asynccontextmanager
-    async def opened(self, name: str, language: str = "en") -> AsyncIterator[tuple[Page, list[str]]]:
-        """The specimen, and whatever the browser has to complain of."""
-        page = await self.context.new_page()
-        complaints: list[str] = []
+    def listen(self) -> None:
+        self.page.on("console", self._said)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", self._asked)
 
-        def said(message: ConsoleMessage) -> None:
-            # The browser itself notes the status of a page that is an error.
-            if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
-                complaints.append(message.text)
+    async def show(self, name: str, language: str = "en") -> Page:
+        """The page, with the specimen in it."""
+        await self.page.goto("about:blank")
+        self.complaints.clear()
+        await self.page.goto(f"{self.url}/-/specimens/{name}?language={language}")
+        return self.page
 
-        def asked(request: Request) -> None:
-            if not request.url.startswith((self.url, "data:")):
-                complaints.append(f"asks {request.url}")
+    def _said(self, message: ConsoleMessage) -> None:
+        # The browser itself notes the status of a page that is an error.
+        if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
+            self.complaints.append(message.text)
 
-        page.on("console", said)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", asked)
-        try:
-            await page.goto(f"{self.url}/-/specimens/{name}?language={language}")
-            yield page, complaints
-        finally:
-            await page.close()
+    def _asked(self, request: Request) -> None:
+        if not request.url.startswith((self.url, "data:", "about:")):
+            self.complaints.append(f"asks {request.url}")
 
 
 @contextlib.asynccontextmanager
@@ -54,4 +57,6 @@ async def open_gallery(
         context = await browser.new_context(
             viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, reduced_motion="reduce"
         )
-        yield Gallery(url, context)
+        gallery = Gallery(url, await context.new_page())
+        gallery.listen()
+        yield gallery

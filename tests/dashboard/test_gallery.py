@@ -37,17 +37,17 @@ async def narrow() -> AsyncIterator[Gallery]:
 
 @pytest.mark.parametrize("name", SPECIMENS)
 async def test_a_page_is_for_everybody(wide: Gallery, name: str) -> None:
-    async with wide.opened(name) as (page, complaints):
-        await page.evaluate(AXE.read_text(encoding="utf-8"))
-        assert await page.evaluate(LOOK, RULES) == []
-        assert await page.locator("h1").count() == 1
-        assert complaints == []
+    page = await wide.show(name)
+    await page.evaluate(AXE.read_text(encoding="utf-8"))
+    assert await page.evaluate(LOOK, RULES) == []
+    assert await page.locator("h1").count() == 1
+    assert wide.complaints == []
 
 
 @pytest.mark.parametrize("name", SPECIMENS)
 async def test_a_page_is_good_on_a_phone_in_the_dark(narrow: Gallery, name: str) -> None:
-    async with narrow.opened(name) as (page, complaints):
-        await page.evaluate(AXE.read_text(encoding="utf-8"))
-        assert await page.evaluate(LOOK, ["wcag2aa", "wcag22aa"]) == []
-        assert await page.evaluate(TOO_WIDE) == []
-        assert complaints == []
+    page = await narrow.show(name)
+    await page.evaluate(AXE.read_text(encoding="utf-8"))
+    assert await page.evaluate(LOOK, ["wcag2aa", "wcag22aa"]) == []
+    assert await page.evaluate(TOO_WIDE) == []
+    assert narrow.complaints == []

@@ -21,7 +21,7 @@ async def gallery() -> AsyncIterator[Gallery]:
 
 @pytest.mark.parametrize("name", SPECIMENS)
 async def test_a_page_fits_a_phone_in_french(gallery: Gallery, name: str) -> None:
-    async with gallery.opened(name, "fr") as (page, complaints):
-        assert await page.get_attribute("html", "lang") == "fr"
-        assert await page.evaluate(TOO_WIDE) == []
-        assert complaints == []
+    page = await gallery.show(name, "fr")
+    assert await page.get_attribute("html", "lang") == "fr"
+    assert await page.evaluate(TOO_WIDE) == []
+    assert gallery.complaints == []

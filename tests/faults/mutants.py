@@ -16,7 +16,7 @@ from sqlalchemy import text
 from zerocron.actions import jobs as actions
 from zerocron.core import lifecycle, planning
 from zerocron.core.errors import Unclear
-from zerocron.engine import executor, finisher, finishing, judging, scheduler, sessions, starting, sweep
+from zerocron.engine import executor, finisher, finishing, judging, preparing, scheduler, sessions, starting, sweep
 from zerocron.storage.ledger import dialect, executions, jobs, postgres, runs, telling
 from zerocron.storage.ledger import sessions as session_rows
 
@@ -216,14 +216,14 @@ def version_of_yesterday() -> None:
     """Requests say another job version than their run has."""
 
     def make(right: Any) -> Any:
-        def render(attempt: Any) -> Any:
-            request = right(attempt)
+        def render(attempt: Any, *secrets: Any) -> Any:
+            request = right(attempt, *secrets)
             headers = [(name, "7" if name == "X-0cron-Job-Version" else value) for name, value in request.headers]
             return type(request)(request.method, request.url, headers, request.body, request.timeout_seconds)
 
         return render
 
-    replace(executor, "render", make)
+    replace(preparing, "render", make)
 
 
 # --- of a cluster

@@ -21,7 +21,7 @@ import structlog
 from zerocron.clock import Clock
 from zerocron.core.errors import Unavailable
 from zerocron.core.exchange import ERROR_KINDS, Outcome, Request
-from zerocron.core.model import Definition, ExecutionStatus, Reason, RetryPolicy, Run
+from zerocron.core.model import Definition, ExecutionStatus, Instant, Reason, RetryPolicy, Run
 from zerocron.core.requests import host_of
 from zerocron.core.secret import Secret
 from zerocron.engine.attempt import Attempt, Result, Started
@@ -221,12 +221,14 @@ class Executor:
         try:
             attempt = Attempt(started.run, started.definition or await self._loaded(started.run))
             prepared = await prepare(attempt, secrets=self._secrets, signing_keys=self._signing_keys)
-            stopped = await self._stopped(started.run) if await self._is_late(started.run) else None
+            late = await self._is_late(started.run)
+            begun = self._clock.now()  # before the look: whoever stops the job from here on was not first
+            stopped = await self._stopped(started.run) if late else None
             if not await self._permit(started.run):
                 log.warning("attempt_not_sent", run_id=started.run.id, reason="its session has ended")
                 return  # whoever ended it settles the run
             if stopped is None:
-                result = await self._attempt(attempt, prepared)
+                result = await self._attempt(attempt, prepared, begun)
             else:
                 result = self._called_off(started, stopped)
         except Unavailable:
@@ -267,10 +269,9 @@ class Executor:
         """What to send, when the start transaction left it in the ledger. Raises Unavailable."""
         return await patiently(self._clock, partial(self._load, run))
 
-    async def _attempt(self, attempt: Attempt, prepared: Prepared) -> Result:
+    async def _attempt(self, attempt: Attempt, prepared: Prepared, started_at: Instant) -> Result:
         """No value of a secret is in what this returns."""
         run, request, redactor = attempt.run, prepared.request, prepared.redactor
-        started_at = self._clock.now()
         if prepared.refusal is not None:
             return judge(attempt, request, prepared.refusal.outcome(), started_at=started_at, now=started_at)
         if run.attempt == 1:
