@@ -78,7 +78,7 @@ def _cores_of_the_container() -> int:
 
 @pytest.hookimpl(trylast=True)  # after the shuffling
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: not plays_nodes(item.path))
+    items.sort(key=lambda item: 0 if plays_nodes(item.path) else 1 if "gallery" in item.path.name else 2)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -89,9 +89,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         os.nice(max(0, NICENESS - os.nice(0)))
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(autouse=True)
 def _short_logs() -> None:
-    """Tracebacks as plain text: drawing frames around the locals of a thousand expected failures takes minutes."""
+    """Tracebacks as plain text: drawing frames around the locals of a thousand expected failures takes minutes. For each
+    test anew, because a command that runs in this process sets its own."""
+    structlog.reset_defaults()
     plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(processors=[structlog.processors.add_log_level, plain])
 
