@@ -91,8 +91,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def _short_logs() -> None:
-    """Tracebacks as plain text: drawing frames around the locals of a thousand expected failures takes minutes. For each
-    test anew, because a command that runs in this process sets its own."""
+    """Tracebacks as plain text: drawing frames around the locals of a thousand expected failures takes minutes. Anew
+    for each test, because a command that runs in this process sets its own."""
     structlog.reset_defaults()
     plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(processors=[structlog.processors.add_log_level, plain])
