@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -54,6 +55,13 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]
 
 def plays_nodes(path: Path) -> bool:
     return path.parent.name == "faults" and path.name in PLAYS_NODES
+
+
+def pytest_configure() -> None:
+    """Ctrl-C reaches what tests start, also where they were started in the background of a shell, which ignores it for
+    its children and theirs."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)
