@@ -112,7 +112,9 @@ class Channels:
                 updated_at=now,
             )
             channel_rows.insert(connection, channel)
-            _record(connection, channel, "create", by, now, after={"kind": channel.kind, "config": HIDDEN})
+            audit.record_of(
+                connection, "channel", channel, "create", by, now, after={"kind": channel.kind, "config": HIDDEN}
+            )
             return channel, True
 
         def look_up(connection: Connection) -> tuple[ChannelRow, bool] | None:
@@ -171,7 +173,7 @@ class Channels:
             changed = dataclasses.replace(changed, updated_at=now)
             channel_rows.save(connection, changed)
             was, became = changes(_told_of(channel), _told_of(changed), hidden=["config"])
-            _record(connection, changed, "edit", by, now, before=was, after=became)
+            audit.record_of(connection, "channel", changed, "edit", by, now, before=was, after=became)
             return changed
 
         edited = await self._ledger.write(transaction)
@@ -194,7 +196,7 @@ class Channels:
             resumed = _mended(connection, resumed, now)
             channel_rows.save(connection, resumed)
             was, became = changes(_told_of(channel), _told_of(resumed), hidden=["config"])
-            _record(connection, resumed, "resume", by, now, before=was, after=became)
+            audit.record_of(connection, "channel", resumed, "resume", by, now, before=was, after=became)
             return resumed
 
         return await self._ledger.write(transaction)
@@ -215,7 +217,7 @@ class Channels:
             channel = _existing(connection, team_id, channel_id)
             if not channel_rows.note_test(connection, channel_id, now, before=now - TEST_GAP_MS):
                 raise Conflict(f"It was tested a moment ago. Wait {TEST_GAP_MS // 1000} seconds.")
-            _record(connection, channel, "test", by, now)
+            audit.record_of(connection, "channel", channel, "test", by, now)
             return channel, self._secrets.opening_key(connection, channel.data_key_id)
 
         channel, key = await self._ledger.write(transaction)
@@ -277,7 +279,16 @@ class Channels:
             channel_rows.save(connection, stopped)
             alert_rows.bury_channel(connection, channel_id, now, reason)
             verb = "delete" if status == ChannelStatus.DELETED else "pause"
-            _record(connection, stopped, verb, by, now, before={"status": channel.status}, after={"status": status})
+            audit.record_of(
+                connection,
+                "channel",
+                stopped,
+                verb,
+                by,
+                now,
+                before={"status": channel.status},
+                after={"status": status},
+            )
             return stopped
 
         return await self._ledger.write(transaction)
@@ -293,28 +304,6 @@ class Channels:
 def _told_of(channel: ChannelRow) -> dict[str, object]:
     """What the audit log may tell of a channel; of its configuration only that it is another one."""
     return {"name": channel.name, "status": channel.status, "config": channel.sealed}
-
-
-def _record(
-    connection: Connection,
-    channel: ChannelRow,
-    verb: str,
-    by: Actor,
-    at: Instant,
-    *,
-    before: Mapping[str, object] | None = None,
-    after: Mapping[str, object] | None = None,
-) -> None:
-    audit.record(
-        connection,
-        team_id=channel.team_id,
-        at=at,
-        by=by,
-        action=f"channel.{verb}",
-        subject=audit.Subject("channel", channel.id, channel.name),
-        before=before,
-        after=after,
-    )
 
 
 def check_named(connection: Connection, team_id: str, notify: Notify) -> None:

@@ -9,12 +9,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection
-
-from zerocron.core.access import Actor
 from zerocron.core.auditing import changes
-from zerocron.core.model import Instant, Job
-from zerocron.storage.ledger import audit
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -41,26 +36,4 @@ def changes_of(
         dataclasses.asdict(after) | dict(became or {}),
         hidden=_NOT_RECORDED,
         renamed=_NAMES_IN_API,
-    )
-
-
-def record(
-    connection: Connection,
-    job: Job,
-    verb: str,
-    by: Actor,
-    at: Instant,
-    *,
-    before: Mapping[str, object] | None = None,
-    after: Mapping[str, object] | None = None,
-) -> None:
-    audit.record(
-        connection,
-        team_id=job.team_id,
-        at=at,
-        by=by,
-        action=f"job.{verb}",
-        subject=audit.Subject("job", job.id, job.name),
-        before=before,
-        after=after,
     )

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from zerocron.actions.channels import check_named
 from zerocron.actions.counting import check_number_of_jobs, count_run
 from zerocron.actions.idempotency import Once, make, still_there
-from zerocron.actions.job_audit import changes_of, record
+from zerocron.actions.job_audit import changes_of
 from zerocron.actions.schedules import given_timezone, read, spoken
 from zerocron.clock import Clock
 from zerocron.core import placeholders
@@ -55,8 +55,8 @@ from zerocron.core.secret import SECRETS_A_REQUEST_MAX
 from zerocron.core.success import check_path, check_pattern, check_status_pattern
 from zerocron.core.team_limits import NO_LIMITS, Limits
 from zerocron.core.understanding import DEFAULT_TIMEZONE, Understood
+from zerocron.storage.ledger import audit, glances
 from zerocron.storage.ledger import executions as execution_rows
-from zerocron.storage.ledger import glances
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger import runs as run_rows
 from zerocron.storage.ledger import signing as signing_rows
@@ -183,7 +183,7 @@ class Jobs:
             check_named(connection, team_id, spec.notify)
             job_rows.insert(connection, job)
             _, made = changes_of(JobSpec("", "", ""), spec)
-            record(connection, job, "create", by, now, after=made)
+            audit.record_of(connection, "job", job, "create", by, now, after=made)
             return job, True
 
         def look_up(connection: Connection) -> tuple[Job, bool] | None:
@@ -254,7 +254,7 @@ class Jobs:
                 _give_place(connection, edited, now)
             _save(connection, edited, seen=job)
             was, became = changes_of(before, spec, {"status": job.status}, {"status": edited.status})
-            record(connection, edited, "edit", by, now, before=was, after=became)
+            audit.record_of(connection, "job", edited, "edit", by, now, before=was, after=became)
             return edited
 
         job = await self._write_when_begun(transaction)
@@ -301,7 +301,7 @@ class Jobs:
             )
             _save(connection, resumed, seen=job)
             was, became = {"status": job.status}, {"status": resumed.status}
-            record(connection, resumed, "resume", by, now, before=was, after=became)
+            audit.record_of(connection, "job", resumed, "resume", by, now, before=was, after=became)
             return resumed
 
         job = await self._ledger.write(transaction)
@@ -349,7 +349,7 @@ class Jobs:
                 created_at=now,
             )
             run_rows.insert(connection, [run])
-            record(connection, job, "trigger", by, now, after={"run_id": run.id})
+            audit.record_of(connection, "job", job, "trigger", by, now, after={"run_id": run.id})
             return run, True
 
         def look_up(connection: Connection) -> tuple[Run, bool] | None:
@@ -453,7 +453,9 @@ class Jobs:
             _save(connection, stopped, seen=job)
             _cancel(connection, waiting, reason, now)
             verb = "delete" if status == JobStatus.DELETED else "pause"
-            record(connection, stopped, verb, by, now, before={"status": job.status}, after={"status": status})
+            audit.record_of(
+                connection, "job", stopped, verb, by, now, before={"status": job.status}, after={"status": status}
+            )
             return stopped, waiting
 
         job, cancelled = await self._write_when_begun(transaction)

@@ -7,7 +7,7 @@ passing of time come one after the other; the timetable is told afterwards and m
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
@@ -152,7 +152,7 @@ class Monitors:
             check_named(connection, team_id, spec.notify)
             monitor_rows.insert(connection, monitor)
             _, made = changes(dataclasses.asdict(MonitorSpec("", "")), dataclasses.asdict(spec))
-            _record(connection, monitor, "create", by, now, after=made)
+            audit.record_of(connection, "monitor", monitor, "create", by, now, after=made)
             return monitor, True
 
         def look_up(connection: Connection) -> tuple[Monitor, bool] | None:
@@ -298,7 +298,7 @@ class Monitors:
             monitor = _existing(connection, team_id, monitor_id)
             if not monitor_rows.delete(connection, team_id, monitor_id, now):
                 raise NotFound("There is no such monitor.")
-            _record(connection, monitor, "delete", by, now, before={"status": monitor.watch.status})
+            audit.record_of(connection, "monitor", monitor, "delete", by, now, before={"status": monitor.watch.status})
 
         await self._ledger.write(transaction)
         self._tokens.learn([(monitor_id, "", False)])
@@ -366,7 +366,7 @@ class Monitors:
             if rows:
                 monitor_rows.insert_flips(connection, rows)
             before, after = changes(_told_of(was), _told_of(saved))
-            _record(connection, saved, verb, by, now, before=before, after=after)
+            audit.record_of(connection, "monitor", saved, verb, by, now, before=before, after=after)
             alerts = tell_flips(connection, rows, now)
             look_again(connection, monitor_id, now)
             return saved, alerts
@@ -428,28 +428,6 @@ def _told_of(monitor: Monitor) -> dict[str, object]:
         "status": monitor.watch.status,
         "paused_until": None if until is None else to_rfc3339(until),
     }
-
-
-def _record(
-    connection: Connection,
-    monitor: Monitor,
-    verb: str,
-    by: Actor,
-    at: Instant,
-    *,
-    before: Mapping[str, object] | None = None,
-    after: Mapping[str, object] | None = None,
-) -> None:
-    audit.record(
-        connection,
-        team_id=monitor.team_id,
-        at=at,
-        by=by,
-        action=f"monitor.{verb}",
-        subject=audit.Subject("monitor", monitor.id, monitor.name),
-        before=before,
-        after=after,
-    )
 
 
 def _existing(connection: Connection, team_id: str, monitor_id: str, *, lock: bool = True) -> Monitor:

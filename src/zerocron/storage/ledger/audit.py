@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 from sqlalchemy import Column, Connection, and_, or_, select
@@ -83,6 +83,41 @@ def record(
             "before": _written(before),
             "after": _written(after),
         },
+    )
+
+
+class Owned(Protocol):
+    """Something that belongs to a team and has a name."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def team_id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+
+def record_of(
+    connection: Connection,
+    kind: str,
+    owned: Owned,
+    verb: str,
+    by: Actor,
+    at: Instant,
+    *,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """Write down what was done to one thing of a team: `job.pause` for the kind `job` and the verb `pause`."""
+    record(
+        connection,
+        team_id=owned.team_id,
+        at=at,
+        by=by,
+        action=f"{kind}.{verb}",
+        subject=Subject(kind, owned.id, owned.name),
+        before=before,
+        after=after,
     )
 
 
