@@ -146,3 +146,17 @@ async def test_an_invitation_is_looked_at_and_accepted(fresh: Node) -> None:
     again = await bob("POST", "/v1/invitations/accept", {"token": await invite("bob@example.com")})
     assert (again.status, again.json["method"]) == (200, "invitation"), "the cookie says who it is"
     (await bob("POST", "/v1/invitations/accept", {"token": await invite(ADA)})).problem(401)
+
+
+async def test_who_has_the_mailbox_cannot_guess_the_second_factor_from_one_network_after_another(fresh: Node) -> None:
+    ada = await set_up(fresh)
+    begun = (await ada("POST", "/v1/me/totp")).json
+    code = pyotp.TOTP(begun["secret"]).at(fresh.clock.now() // 1000)
+    assert (await ada("POST", "/v1/me/totp/confirm", {"code": code})).status == 200
+    path = await fresh.ledger.write(lambda c: new_reset_link(c, ADA, fresh.clock.now()))
+    guess = {"token": path.rpartition("/")[2], "new_password": "other words in a row", "code": "000000"}
+    tried = [
+        await Browser(fresh.application, address=f"198.51.{number}.7")("POST", "/v1/password-resets/use", guess)
+        for number in range(6)
+    ]
+    assert [answer.status for answer in tried] == [401] * 5 + [429]

@@ -197,16 +197,24 @@ class Bench:
         self.recorded.set()
         self.loads = self.sent = 0
         self.stopped: Reason | None = None
+        self.away_seconds = 0.0  # the ledger is away for so long, and then the job is paused
         self.metrics = Metrics()
         self.executor = Executor(
             load=self.load,
             send=self.send,
             stopped=self.why_stopped,
+            permit=self.permit,
             settle=self.settle,
             clock=self.clock,
             metrics=self.metrics,
             capacity=capacity,
         )
+
+    async def permit(self, _run: Run) -> bool:
+        if self.away_seconds:
+            await self.clock.sleep(self.away_seconds)
+            self.away_seconds, self.stopped = 0.0, Reason.JOB_PAUSED
+        return True
 
     async def why_stopped(self, _run: Run) -> Reason | None:
         return self.stopped
@@ -319,7 +327,9 @@ async def test_an_attempt_that_begins_late_is_called_off_when_its_job_was_stoppe
     bench.gate.set()
     bench.stopped = Reason.JOB_DELETED
     begins_at = bench.clock.now() - late_ms
-    run = dataclasses.replace(a_run(a_job()), created_at=begins_at + committed_ms, attempt_started_at=begins_at)
+    run = dataclasses.replace(
+        a_run(a_job()), scheduled_for=begins_at, created_at=begins_at + committed_ms, attempt_started_at=begins_at
+    )
     bench.launch(run)
     await bench.clock.rest()
     [result] = bench.results
@@ -327,6 +337,16 @@ async def test_an_attempt_that_begins_late_is_called_off_when_its_job_was_stoppe
     assert bench.sent == (0 if is_asked else 1)
     if is_asked:
         assert (result.execution.error_kind, result.execution.started_at) == ("called_off", begins_at)
+
+
+async def test_an_attempt_that_waited_for_a_ledger_that_was_away_is_looked_at_again() -> None:
+    bench = Bench()
+    bench.gate.set()
+    bench.away_seconds = 40
+    bench.launch(dataclasses.replace(a_run(a_job()), attempt_started_at=bench.clock.now()))
+    await bench.clock.advance(41)
+    [result] = bench.results
+    assert (result.called_off, bench.sent) == (Reason.JOB_PAUSED, 0)
 
 
 async def test_draining_waits_for_what_is_in_flight() -> None:

@@ -34,6 +34,7 @@ class Forwarded:
         if self._header:
             said = [value for name, value in scope["headers"] if name == self._header]
             seen["headers"] = [pair for pair in scope["headers"] if pair[0] != self._header]
-            if origin.is_trusted and len(said) == 1 and len(said[0]) <= VALUE_BYTES_MAX:
-                seen[SIGNED_IN_AS] = said[0].decode("latin-1").strip()
+            if origin.is_trusted and said:
+                is_one = len(said) == 1 and len(said[0]) <= VALUE_BYTES_MAX
+                seen[SIGNED_IN_AS] = said[0].decode("latin-1").strip() if is_one else ""  # which is nobody
         return seen

@@ -211,19 +211,16 @@ async def _read(scope: Scope, receive: Receive) -> bytes | None:
     declared = Headers(scope=scope).get("content-length", "")
     if declared.isdecimal() and (len(declared) > 12 or int(declared) > REQUEST_BYTES_MAX):
         raise _too_large()
-    parts: list[bytes] = []
-    size = 0
+    content = bytearray()  # not a list of what came: a byte at a time would take many times its bound
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
-        part = message.get("body", b"")
-        size += len(part)
-        if size > REQUEST_BYTES_MAX:
+        content += message.get("body", b"")
+        if len(content) > REQUEST_BYTES_MAX:
             raise _too_large()
-        parts.append(part)
         if not message.get("more_body", False):
-            return b"".join(parts)
+            return bytes(content)
 
 
 def _too_large() -> TooLarge:

@@ -222,11 +222,16 @@ class Executor:
             attempt = Attempt(started.run, started.definition or await self._loaded(started.run))
             prepared = await prepare(attempt, secrets=self._secrets, signing_keys=self._signing_keys)
             late = await self._is_late(started.run)
-            begun = self._clock.now()  # before the look: whoever stops the job from here on was not first
-            stopped = await self._stopped(started.run) if late else None
-            if not await self._permit(started.run):
-                log.warning("attempt_not_sent", run_id=started.run.id, reason="its session has ended")
-                return  # whoever ended it settles the run
+            while True:
+                begun = self._clock.now()  # before the look: whoever stops the job from here on was not first
+                stopped = await self._stopped(started.run) if late else None
+                asked_at = self._clock.monotonic()
+                if not await self._permit(started.run):
+                    log.warning("attempt_not_sent", run_id=started.run.id, reason="its session has ended")
+                    return  # whoever ended it settles the run
+                if (self._clock.monotonic() - asked_at) * 1000 <= LATE_LOOK_MS:
+                    break
+                late = True  # the ledger was away meanwhile, and much may have been asked of it since it is back
             if stopped is None:
                 result = await self._attempt(attempt, prepared, begun)
             else:
@@ -246,9 +251,9 @@ class Executor:
         late_ms_max = LATE_LOOK_MS
         if begins_at > self._clock.now():
             await self._due(run)
-        elif run.created_at < begins_at:
+        elif run.attempt == 1 and run.created_at < begins_at == run.scheduled_for:
             late_ms_max = 0  # the answer to the commit came too late for whoever waited for this to begin
-        return self._clock.now() - begins_at > late_ms_max
+        return not 0 <= self._clock.now() - begins_at <= late_ms_max  # a clock that was set back tells nothing
 
     def _called_off(self, started: Started, reason: Reason) -> Result:
         """Nothing was sent. The attempt has its record, as of when it was to begin."""

@@ -81,7 +81,7 @@ def finish_batch(
             late.append(result.execution)
             continue
         ending.executions.append(result.execution)
-        if run.attempt == 1:
+        if run.attempt == 1 and result.called_off is None:
             # Written down before it was sent, as what was planned: how late it really was is known now.
             run.started_at = max(run.started_at or 0, result.execution.started_at)
             ending.began(run)

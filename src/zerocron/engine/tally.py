@@ -14,6 +14,7 @@ import structlog
 from sqlalchemy import Connection
 
 from zerocron.clock import Clock
+from zerocron.core.errors import Unclear
 from zerocron.core.histogram import size_of
 from zerocron.core.hours import HOUR_MS
 from zerocron.core.model import Instant
@@ -51,7 +52,7 @@ class Lateness:
     def put_back(self, taken: Counter[tuple[str, Instant, int]]) -> None:
         """It could not be written down."""
         for key, requests in taken.items():
-            if key[0] != hours.EVERYBODY:
+            if key[0] != hours.EVERYBODY and (key in self.counted or len(self.counted) < WAITING_MAX):
                 self.counted[key] += requests
 
 
@@ -78,6 +79,8 @@ class Tally:
             return
         try:
             await self._ledger.write(lambda connection: hours.add_lateness(connection, taken))
+        except Unclear:
+            raise  # perhaps it is written: rather missing than there twice
         except BaseException:
             self._lateness.put_back(taken)
             raise
