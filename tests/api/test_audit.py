@@ -16,6 +16,7 @@ from zerocron.api import audit as audit_api
 from zerocron.app import Node
 from zerocron.core.access import Actor
 from zerocron.core.auditing import HIDDEN
+from zerocron.core.instants import from_rfc3339
 from zerocron.settings import Settings
 
 CANARY = "canary-7f3a9c1e55"
@@ -68,7 +69,8 @@ async def test_the_life_of_a_job_is_told_with_the_fields_that_changed(api: Clien
     for entry in found:
         assert entry["actor"] == {"kind": "key", "id": own["id"], "name": "test"}
         assert entry["address"] == "127.0.0.1"
-    assert [entry["at"] for entry in found] == sorted(entry["at"] for entry in found)
+    times = [from_rfc3339(entry["at"]) for entry in found]
+    assert times == sorted(times)
 
 
 async def test_what_may_be_a_credential_is_told_by_name_alone(api: Client, settings: Settings) -> None:

@@ -9,6 +9,8 @@ import pytest
 from tests.api.support import JOB, Client, until
 from tests.support.target import Target
 
+from zerocron.core.instants import from_rfc3339
+
 
 async def test_walking_jobs_while_new_ones_are_made(api: Client) -> None:
     before = [await api.job(name=f"job {n}") for n in range(23)]
@@ -60,7 +62,7 @@ async def test_walking_runs_and_executions_while_new_ones_happen(api: Client, ta
     for ids in ([run["id"] for run in runs], [execution["run_id"] for execution in executions]):
         assert len(ids) == len(set(ids))
         assert set(ids) >= known
-    slots = [run["scheduled_for"] for run in runs]
+    slots = [from_rfc3339(run["scheduled_for"]) for run in runs]
     assert slots == sorted(slots, reverse=True)
 
 

@@ -18,6 +18,6 @@ def test_explain_says_why_and_shows_the_evidence(home: Cli, target: str) -> None
 
 
 def test_explain_refuses_what_is_no_instant(home: Cli, target: str) -> None:
-    home.make("refused", f"{target}/ok")
-    done = home.here("jobs", "explain", "refused", "--at", "noon", code=2)
+    home.make("asked-at-noon", f"{target}/ok")
+    done = home.here("jobs", "explain", "asked-at-noon", "--at", "noon", code=2)
     assert "Write --at" in done.err or "'at'" in done.err

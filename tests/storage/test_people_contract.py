@@ -13,7 +13,7 @@ from tests.support.people import AWAY, HOME, MASTER, PASSWORD, House, house_over
 
 from zerocron.actions.one_time_links import HOUR_MS, new_reset_link
 from zerocron.actions.secrets import NO_KEY, check_master_keys
-from zerocron.actions.sign_ins import CODE_NEEDED, REFUSED, Opened
+from zerocron.actions.sign_ins import CODE_NEEDED, REFUSED, Opened, Visitor
 from zerocron.channels.contract import Accepted, Delivery, Ways
 from zerocron.channels.letters import Letter
 from zerocron.core.access import SERVER, Actor, Bearer, Permission, Role
@@ -416,9 +416,12 @@ async def test_a_new_password_does_not_skip_the_second_factor(mailing: House, po
     refusal = await fails(mailing.sign_in(password=NEW_PASSWORD), Unauthorized)
     assert refusal.code == CODE_NEEDED
     await ask(mailing)
-    for _ in range(4):
+    for _ in range(3):
         await fails(use(postbox.token(), PASSWORD, "000000", HOME), Unauthorized)
     await use(postbox.token(), PASSWORD, codes[0], HOME)
+    await ask(mailing)
+    await fails(use(postbox.token(), NEW_PASSWORD, "000000", Visitor("192.0.2.77", "")), Unauthorized)
+    await fails(use(postbox.token(), NEW_PASSWORD, codes[1], Visitor("192.0.2.78", "")), TooMany)
 
 
 async def test_a_link_is_for_its_person_and_not_for_who_is_disabled(mailing: House, postbox: Postbox) -> None:
