@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from zerocron.core.access import Role
 from zerocron.core.errors import Invalid
 from zerocron.core.ids import new_id
 from zerocron.core.model import DEFAULT_TEAM_ID
-from zerocron.core.single_sign_on import Refusal
+from zerocron.core.single_sign_on import Refusal, UsedFlows
 from zerocron.core.tokens import digest
 from zerocron.settings import Settings, load
 from zerocron.storage.ledger import one_time_links as link_rows
@@ -32,6 +33,8 @@ from zerocron.storage.ledger.one_time_links import Link, LinkKind
 from zerocron.storage.ledger.people_tables import identities, one_time_links, people, sign_ins
 
 OWNER = "owner@corp.example"
+NETWORKS = itertools.cycle(range(1, 255))
+"""A test comes from one of its own: each has so many tries."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -123,7 +126,7 @@ async def door(one_node: Node, issuer: Issuer) -> Door:
     asked = services.single_sign_on._issuer
     assert asked is not None
     asked._endpoints = asked._keys = None
-    return Door(one_node, issuer, Browser(one_node.application))
+    return Door(one_node, issuer, Browser(one_node.application, address=f"203.0.113.{next(NETWORKS)}"))
 
 
 def refusal_of(answer: Answer) -> str:
@@ -322,8 +325,37 @@ async def test_a_code_works_once(door: Door) -> None:
     kept = dict(door.browser.cookies)
     assert (await door.come_back(given)).headers["location"] == "/jobs"
     door.browser.cookies = kept
+    services: Services = door.node.application.state.services
+    services.single_sign_on._used_flows = UsedFlows()  # another node, which has not seen it
     assert refusal_of(await door.come_back(given)) == Refusal.ISSUER
     assert refusal_of(await door.come_back(given)) == Refusal.EXPIRED
+
+
+async def test_a_flow_comes_back_once_whatever_its_second_answer_is(door: Door) -> None:
+    url = await door.begin()
+    kept = dict(door.browser.cookies)
+    assert (await door.come_back(door.issuer.grant(url))).headers["location"] == "/jobs"
+    asked = len(door.issuer.asked)
+    door.browser.cookies = kept
+    assert refusal_of(await door.come_back(door.issuer.grant(url))) == Refusal.EXPIRED
+    assert len(door.issuer.asked) == asked, "the issuer was asked about a new code"
+
+
+async def test_a_network_has_so_many_beginnings_and_answers(door: Door) -> None:
+    for _ in range(30):
+        await door.begin()
+        assert refusal_of(await door.come_back({"code": "x", "state": "y"})) == Refusal.EXPIRED
+    asked = len(door.issuer.asked)
+    assert refusal_of(await door.browser("GET", "/auth/oidc/start")) == Refusal.TOO_MANY
+    assert refusal_of(await door.come_back({"code": "x", "state": "y"})) == Refusal.TOO_MANY
+    assert len(door.issuer.asked) == asked
+    elsewhere = Door(door.node, door.issuer, Browser(door.node.application, address="198.51.100.1"))
+    assert (await elsewhere.sign_in()).headers["location"] == "/jobs"
+
+
+async def test_an_office_signs_in_from_one_network(door: Door) -> None:
+    for _ in range(31):
+        assert (await door.sign_in()).headers["location"] == "/jobs"
 
 
 @pytest.mark.parametrize(

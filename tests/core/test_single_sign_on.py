@@ -13,9 +13,11 @@ from zerocron.core.errors import Invalid
 from zerocron.core.sealing import Keyring, MasterKey
 from zerocron.core.single_sign_on import (
     FLOW_SECONDS_MAX,
+    FLOWS_REMEMBERED_MAX,
     Flow,
     Refusal,
     SignInRefused,
+    UsedFlows,
     check_issuer,
     parse_domains,
     read_flow,
@@ -78,3 +80,19 @@ def test_domains_are_read_in_one_form() -> None:
 
 def test_an_issuer_is_kept_as_it_calls_itself() -> None:
     assert check_issuer("https://issuer.example/realms/a/", "X") == "https://issuer.example/realms/a/"
+
+
+def test_a_flow_is_used_once_and_remembered_no_longer_than_it_is_good() -> None:
+    used = UsedFlows()
+    used.use(FLOW, NOW)
+    with pytest.raises(SignInRefused):
+        used.use(FLOW, FLOW.expires_at - 1)
+    used.use(dataclasses.replace(FLOW, state="another"), FLOW.expires_at)
+    assert len(used) == 1
+
+
+def test_the_memory_of_used_flows_is_bounded() -> None:
+    used = UsedFlows()
+    for number in range(FLOWS_REMEMBERED_MAX + 10):
+        used.use(dataclasses.replace(FLOW, state=str(number)), NOW)
+    assert len(used) == FLOWS_REMEMBERED_MAX

@@ -4,6 +4,8 @@ Owns the rule. Who was here before by that identity comes in. Otherwise a verifi
 it is linked, an invitation to it is accepted, and where its domain is one of the operator's its owner joins the first
 team as a viewer. Everybody else is refused. An address that is not verified decides nothing. Must never make the first
 owner: that takes the set-up link.
+
+A network has its allowance of beginnings and of answers, which who comes in gets back. A flow comes back once.
 """
 
 from __future__ import annotations
@@ -21,12 +23,13 @@ from zerocron.actions.sign_ins import ELEVATED_MS, Opened, SignIns, Visitor
 from zerocron.channels.text import one_line
 from zerocron.clock import Clock
 from zerocron.core.access import Actor, Role
-from zerocron.core.errors import Forbidden
+from zerocron.core.errors import Forbidden, TooMany
+from zerocron.core.limits import Buckets, Claims, give_each_back, network_of, take_each
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.opaque import new_opaque
 from zerocron.core.people import NAME_CHARACTERS_MAX, Method, PersonStatus, known_email
 from zerocron.core.sealing import Keyring
-from zerocron.core.single_sign_on import FLOW_SECONDS_MAX, Flow, Refusal, SignInRefused, read_flow, safe_path
+from zerocron.core.single_sign_on import FLOW_SECONDS_MAX, Flow, Refusal, SignInRefused, UsedFlows, read_flow, safe_path
 from zerocron.storage.ledger import audit
 from zerocron.storage.ledger import identities as identity_rows
 from zerocron.storage.ledger import one_time_links as link_rows
@@ -85,11 +88,15 @@ class SingleSignOn:
         self.issuer_name = issuer_name if issuer is not None else None
         self.takes_header = takes_header
         self._domains = domains
+        self._used_flows = UsedFlows()
+        self._starts = Buckets(30, 900)
+        self._answers = Buckets(30, 900)
 
-    async def start(self, path: str | None, *, is_proof: bool) -> tuple[str, str]:
+    async def start(self, path: str | None, visitor: Visitor, *, is_proof: bool) -> tuple[str, str]:
         """(where to send the browser, what it is to keep meanwhile). `is_proof`: the issuer is to ask anew who they
         are. Raises SignInRefused."""
         issuer = self._one()
+        self._take([(self._starts, network_of(visitor.address))])
         flow = Flow(
             state=new_opaque(),
             nonce=new_opaque(),
@@ -103,26 +110,32 @@ class SingleSignOn:
     async def finish(self, kept: str | None, answer: Answer, visitor: Visitor) -> tuple[Opened, str]:
         """The sign-in of who comes back from the issuer, and where they wanted to go. Raises SignInRefused."""
         issuer = self._one()
+        network = network_of(visitor.address)
+        claims: Claims = [(self._answers, network)]
+        self._take(claims)
         flow = read_flow(kept, self._keyring, self._clock.now())
         if not hmac.compare_digest((answer.state or "").encode(), flow.state.encode()):
             raise SignInRefused(Refusal.EXPIRED, "the state is another one")
+        self._used_flows.use(flow, self._clock.now())
         if answer.issuer is not None and answer.issuer != issuer.url:
             raise SignInRefused(Refusal.ISSUER, "the answer came from another issuer")
         if answer.error is not None or not answer.code:
             raise SignInRefused(Refusal.DENIED, one_line(answer.error or "there is no code", 100))
         if len(answer.code) > CODE_CHARACTERS_MAX:
             raise SignInRefused(Refusal.ISSUER, "the code is too long")
-        claims = await issuer.claims(answer.code, flow)
+        told = await issuer.claims(answer.code, flow)
         since = self._clock.now() - ELEVATED_MS
         vouched = Vouched(
             Method.OIDC,
-            known_email(claims.email) if claims.is_email_verified else "",
-            claims.name,
+            known_email(told.email) if told.is_email_verified else "",
+            told.name,
             issuer.url,
-            claims.subject,
-            is_elevated=claims.auth_time is not None and claims.auth_time > since,
+            told.subject,
+            is_elevated=told.auth_time is not None and told.auth_time > since,
         )
-        return await self._let_in(vouched, visitor), flow.path
+        opened = await self._let_in(vouched, visitor)
+        give_each_back([*claims, (self._starts, network)], self._clock.monotonic())  # many may sign in from one office
+        return opened, flow.path
 
     async def enter(self, signed_in_as: str | None, visitor: Visitor) -> Opened:
         """The sign-in of who the proxy says is there. Raises SignInRefused."""
@@ -132,6 +145,12 @@ class SingleSignOn:
         if not email:
             raise SignInRefused(Refusal.NO_HEADER)
         return await self._let_in(Vouched(Method.TRUSTED_HEADER, email), visitor)
+
+    def _take(self, claims: Claims) -> None:
+        try:
+            take_each(claims, self._clock.monotonic())
+        except TooMany as error:
+            raise SignInRefused(Refusal.TOO_MANY, error.message) from None
 
     def _one(self) -> Issuer:
         if self._issuer is None:

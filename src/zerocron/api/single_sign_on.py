@@ -34,9 +34,11 @@ Given = Annotated[str | None, Query(max_length=8_192)]
 
 
 @router.get("/oidc/start")
-async def start_at_issuer(request: Request, services: Use, next: Given = None, prove: bool = False) -> Response:
+async def start_at_issuer(
+    request: Request, services: Use, visitor: FromWhere, next: Given = None, prove: bool = False
+) -> Response:
     """To the issuer. `next`: a path of this server to go on to; `prove`: the issuer is to ask anew who it is."""
-    begun = await _tried(services.single_sign_on.start(next, is_proof=prove))
+    begun = await _tried(services.single_sign_on.start(next, visitor, is_proof=prove))
     if isinstance(begun, Refusal):
         return _refused(services, begun)
     url, kept = begun

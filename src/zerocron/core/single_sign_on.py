@@ -10,6 +10,7 @@ import base64
 import binascii
 import hmac
 import json
+from collections import OrderedDict
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from urllib.parse import urlsplit
@@ -18,10 +19,13 @@ from zerocron.core.errors import Invalid
 from zerocron.core.mail import check_address
 from zerocron.core.model import Instant
 from zerocron.core.sealing import Keyring
+from zerocron.core.tokens import digest
 
 DOMAINS_SETTING = "ZEROCRON_SIGN_UP_DOMAINS"
 FLOW_SECONDS_MAX = 600
 """How long somebody may take at the issuer."""
+
+FLOWS_REMEMBERED_MAX = 20_000
 
 PATH_CHARACTERS_MAX = 1_000
 _FLOW = "sign-in at an issuer"
@@ -39,6 +43,7 @@ class Refusal(StrEnum):
     DENIED = "denied"
     ISSUER = "issuer"
     BUSY = "busy"
+    TOO_MANY = "too_many"
     NO_HEADER = "no_header"
 
 
@@ -113,3 +118,28 @@ def read_flow(cookie: str | None, keys: Keyring, now: Instant) -> Flow:
     if not now < flow.expires_at <= now + FLOW_SECONDS_MAX * 1000:
         raise SignInRefused(Refusal.EXPIRED, "it took too long")
     return flow
+
+
+class UsedFlows:
+    """Which flows have come back, until they expire, so that each of them does so once.
+
+    Of one node: another one does not know of it, where the issuer refuses the code, which works once, too. In bounded
+    memory: beyond `FLOWS_REMEMBERED_MAX` the one that was used longest ago is forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._used: OrderedDict[str, Instant] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._used)
+
+    def use(self, flow: Flow, now: Instant) -> None:
+        """Raises SignInRefused for one that was used before."""
+        while self._used and next(iter(self._used.values())) <= now:
+            self._used.popitem(last=False)
+        key = digest(flow.state)
+        if key in self._used:
+            raise SignInRefused(Refusal.EXPIRED, "it came back before")
+        self._used[key] = now + FLOW_SECONDS_MAX * 1000  # not flow.expires_at: so they stand in the order of their ends
+        if len(self._used) > FLOWS_REMEMBERED_MAX:
+            self._used.popitem(last=False)

@@ -38,6 +38,7 @@ REFUSALS: Mapping[str, str] = {
     "denied": N_("You were not signed in there. Try again."),
     "issuer": N_("The answer from there could not be used. Try again; if it stays so, tell whoever runs this server."),
     "busy": N_("Too many people are signing in at this moment. Try again in a minute."),
+    "too_many": N_("There were too many attempts from your network. Try again in a few minutes."),
     "no_header": N_("The proxy has named nobody. Open this page through it."),
 }
 """Why an issuer or a proxy let nobody in: what `refused` in the address stands for. Nothing else of it is shown."""
