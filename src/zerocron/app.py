@@ -244,7 +244,7 @@ def _make_jobs(settings: Settings, ground: Ground) -> Jobs:
 
 
 def _add_pages(application: FastAPI, settings: Settings, clock: Clock) -> None:
-    site.install(application, now_ms=clock.now, version=__version__)
+    site.install(application, now_ms=clock.now, version=__version__, base_url=settings.base_url)
     if settings.development:
         application.router.routes.extend(gallery.routes())
 

@@ -15,10 +15,11 @@ from tests.api.browsers import HOST, PASSWORD, Browser, setup_token
 from tests.api.support import JOB, NOWHERE, Client, client_of
 
 from zerocron.api.access import need_of
-from zerocron.api.gate import BOTH, FOREIGN
+from zerocron.api.gate import BOTH
 from zerocron.app import Node, run_node
 from zerocron.core.access import Role
 from zerocron.core.model import DEFAULT_TEAM_ID
+from zerocron.core.origins import FOREIGN, SAFE_METHODS
 from zerocron.settings import Settings
 from zerocron.storage.ledger.people_tables import audit_entries
 
@@ -202,6 +203,24 @@ async def test_nothing_is_done_for_a_page_of_another_site(
     assert len(browser.set_cookies) == before
     session = await browser.get("/v1/session")
     assert session["person"]["name"] == "Ada"
+
+
+async def test_no_route_at_all_does_anything_for_a_page_of_another_site(browser: Browser) -> None:
+    """Made from the route table: of the API, and of the pages, some of which act without it (`/appearance`)."""
+    taken = []
+    before = len(browser.set_cookies)
+    count = 0
+    for route in iter_route_contexts(browser.application.routes):
+        for method in sorted((route.methods or set()) - SAFE_METHODS):
+            path = re.sub(r"\{\w+\}", "x", str(route.path))
+            for headers in (FROM_ELSEWHERE[0], FROM_ELSEWHERE[5]):
+                answer = await browser(method, path, body=b"theme=dark&next=/", headers=headers)
+                count += 1
+                if answer.status != 403 or FOREIGN.encode() not in answer.body:
+                    taken.append((method, path, answer.status))
+    assert count > 100
+    assert taken == []
+    assert len(browser.set_cookies) == before
 
 
 async def test_who_only_reads_may_come_by_a_link_from_elsewhere(browser: Browser) -> None:

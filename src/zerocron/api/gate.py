@@ -31,7 +31,7 @@ from zerocron.api.services import BEARER, IS_HEAD, STILL, Services
 from zerocron.core.access import Bearer
 from zerocron.core.errors import Forbidden, NotFound, TooLarge, Unauthorized, ZerocronError
 from zerocron.core.opaque import is_opaque
-from zerocron.core.origins import is_same_origin
+from zerocron.core.origins import FOREIGN, is_same_origin
 from zerocron.core.proxies import SIGNED_IN_AS
 
 REQUEST_BYTES_MAX = 1_572_864
@@ -60,10 +60,6 @@ _WITHOUT_TLS = {"Referrer-Policy": "same-origin"}
 """There a browser tells only by `Origin` where a form comes from, and under `no-referrer` it would say `null`."""
 
 BOTH = "This request shows an API key and the cookie of a sign-in. Send one of them only."
-FOREIGN = (
-    "This did not come from a page of this server, so it is not done in your name. Open the page anew, and try again. "
-    "Programs use an API key."
-)
 
 
 class Gate:

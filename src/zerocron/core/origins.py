@@ -12,6 +12,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
+FOREIGN = (
+    "This did not come from a page of this server, so it is not done in your name. Open the page anew, and try again. "
+    "Programs use an API key."
+)
+"""What is told of a request that is not."""
+
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 _PORTS = {"http": 80, "https": 443}
 

@@ -1,7 +1,8 @@
 """The pages of the dashboard as routes beside the API.
 
 Owns what every page has in common: who may see it, what its answer forbids the browser, and what an error looks like.
-Must never show a page to whoever is not signed in, other than those that are `open`.
+Must never show a page to whoever is not signed in, other than those that are `open`; nor take a form from a page of
+another site, whatever the form does.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
+from zerocron.core.origins import FOREIGN, is_same_origin
 from zerocron.dashboard import charts, views
-from zerocron.dashboard.asking import Api, Problem
+from zerocron.dashboard.asking import Answer, Api, Problem
 from zerocron.dashboard.assets import Assets
 from zerocron.dashboard.notices import notice_of
 from zerocron.dashboard.routes import Page
@@ -39,12 +41,14 @@ PACKED_FROM_BYTES = 1_000
 
 @dataclass
 class Site:
-    """Everything that pages share. `application` is asked as the API."""
+    """Everything that pages share. `application` is asked as the API; `base_url` is where browsers reach this server,
+    empty where that is not known."""
 
     application: ASGIApp
     now_ms: Callable[[], int]
     version: str
     is_live: bool = True
+    base_url: str = ""
 
     def __post_init__(self) -> None:
         self.assets = Assets()
@@ -119,6 +123,7 @@ class Site:
     async def _answer(self, page: Page, visit: Visit) -> Response:
         try:
             await self._know(page, visit)
+            self._check_origin(visit.request)
             return await page.view(visit)
         except Problem as problem:
             return self._explain(visit, problem)
@@ -133,6 +138,17 @@ class Site:
             raise
         if session["person"] is not None:
             visit.signed = Signed(session)
+
+    def _check_origin(self, request: Request) -> None:
+        """The API asks the same of what pages send on; but not all that a form does comes before it. Raises Problem."""
+        if not is_same_origin(
+            request.method,
+            sec_fetch_site=request.headers.get("sec-fetch-site"),
+            origin=request.headers.get("origin"),
+            host=request.headers.get("host"),
+            own_origins=(self.base_url,) if self.base_url else (),
+        ):
+            raise Problem(Answer(403, {"title": "Forbidden", "detail": FOREIGN}))
 
     def _explain(self, visit: Visit, problem: Problem) -> Response:
         """What a page that could not be shown looks like."""
@@ -161,6 +177,6 @@ def _packed(request: Request, response: Response) -> Response:
     return response
 
 
-def install(application: Starlette, *, now_ms: Callable[[], int], version: str) -> None:
+def install(application: Starlette, *, now_ms: Callable[[], int], version: str, base_url: str) -> None:
     """Put the pages beside the API. `now_ms` tells the ledger's time."""
-    application.router.routes.extend(Site(application, now_ms, version).routes())
+    application.router.routes.extend(Site(application, now_ms, version, base_url=base_url).routes())
