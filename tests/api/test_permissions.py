@@ -38,7 +38,7 @@ OTHERWISE = {
     "GET /v1/system": Need(Permission.ADMIN),
     "PUT /v1/secrets/{name}": Need(Permission.WRITE, is_elevated=True),
     "DELETE /v1/secrets/{name}": Need(Permission.WRITE, is_elevated=True),
-    "POST /v1/secrets/rotate": Need(Permission.WRITE, is_elevated=True),
+    "POST /v1/secrets/rotate": Need(Permission.ADMIN, is_elevated=True),
     "POST /v1/signing-key/rotate": Need(Permission.ADMIN, is_elevated=True),
     "GET /v1/api-keys": Need(Permission.ADMIN),
     "POST /v1/api-keys": Need(Permission.ADMIN, is_elevated=True),

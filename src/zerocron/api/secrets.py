@@ -153,7 +153,7 @@ async def delete_secret(name: NamePath, who: Who, services: Use) -> None:
     response_model=RotatedOut,
     responses={409: {"description": f"{_NO_KEY}, or a secret cannot be opened with those it has."}},
 )
-@needs(Permission.WRITE, elevated=True)
+@needs(Permission.ADMIN, elevated=True)
 async def rotate_secrets(who: Who, services: Use) -> RotatedOut:
     """Seal all secrets of this server anew, with new data keys under its newest master key.
 
