@@ -409,6 +409,29 @@ async def test_limits_are_read_as_they_hold_and_as_they_are_written(ledger: Ledg
     assert dataclasses.astuple(await used(ledger)) == (0, 0, None)
 
 
+async def test_a_history_is_cut_also_after_a_count_by_a_clock_that_was_ahead(ledger: Ledger) -> None:
+    book = Book(ledger)
+    await with_history(book, [NOON - HOUR])
+    await upkeep(ledger, NOON + 1_000 * HOUR, default=SIZE)
+    assert (await used(ledger)).history_bytes == SIZE
+    job = await with_history(book, [NOON - HOUR])
+    await upkeep(ledger, NOON, default=SIZE)
+    assert await slots_left(book, job) == []
+    job = await with_history(book, [NOON - HOUR, NOON - 2 * HOUR])
+    await upkeep(ledger, NOON + HOUR - 1, default=SIZE)
+    assert len(await slots_left(book, job)) == 2, "counted once an hour again"
+
+
+async def test_minutes_counted_by_a_clock_that_was_ahead_are_free_when_they_come(ledger: Ledger) -> None:
+    ahead = NOON + 10 * MINUTE
+    await limit(ledger, runs_per_minute_max=1)
+    job = await Book(ledger).keep(a_job(next_run_at=NOON + DAY))
+    await jobs_on(ledger, now=ahead).trigger(DEFAULT_TEAM_ID, job.id, triggered_by="api")
+    assert (await used(ledger, ahead)).runs_this_minute == 1
+    await upkeep(ledger, NOON)
+    assert (await used(ledger, ahead)).runs_this_minute == 0
+
+
 async def test_minutes_that_are_over_are_forgotten(ledger: Ledger) -> None:
     keys = [(DEFAULT_TEAM_ID, NOON - 2 * HOUR), (DEFAULT_TEAM_ID, NOON)]
     await ledger.write(lambda connection: limit_rows.hold_minutes(connection, keys))

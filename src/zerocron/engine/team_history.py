@@ -31,6 +31,8 @@ SPAN_MS = 600_000
 RUNS_PER_QUERY = 2_000
 JOBS_PER_QUERY = 500
 MINUTES_KEPT_MS = 3_600_000
+MINUTES_AHEAD_MS = 180_000
+"""Farther ahead no node counts, however much clocks differ and runs are committed early."""
 
 
 class TeamHistory:
@@ -45,8 +47,12 @@ class TeamHistory:
     async def tick(self) -> float:
         """Look after one team; returns the seconds until the next time."""
         now = self._clock.now()
-        await self._ledger.write(partial(limit_rows.forget_minutes, before=now - MINUTES_KEPT_MS))
-        team = await self._ledger.read(partial(limit_rows.to_count, before=now - COUNT_MS + 1, default=self._bytes_max))
+        await self._ledger.write(
+            partial(limit_rows.forget_minutes, before=now - MINUTES_KEPT_MS, after=now + MINUTES_AHEAD_MS)
+        )
+        team = await self._ledger.read(
+            partial(limit_rows.to_count, before=now - COUNT_MS + 1, now=now, default=self._bytes_max)
+        )
         if team is None:
             return TICK_SECONDS
         if await self._ledger.write(partial(limit_rows.claim_count, team=team, now=now)):

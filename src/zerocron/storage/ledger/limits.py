@@ -131,9 +131,11 @@ def _save_statement(dialect: str) -> Update:
     )
 
 
-def forget_minutes(connection: Connection, before: Instant) -> None:
-    """Drop minutes that nobody counts in any more."""
-    connection.execute(team_minutes.delete().where(team_minutes.c.minute < before))
+def forget_minutes(connection: Connection, *, before: Instant, after: Instant) -> None:
+    """Drop minutes that nobody counts in any more; and those so far ahead that only a clock that was set back since can
+    have counted in them."""
+    minute = team_minutes.c.minute
+    connection.execute(team_minutes.delete().where(or_(minute < before, minute > after)))
 
 
 # history
@@ -148,8 +150,9 @@ class HistoryLimit:
     counted_at: Instant | None
 
 
-def to_count(connection: Connection, *, before: Instant, default: int | None) -> HistoryLimit | None:
-    """The team with a limit on its history whose last count is the longest ago, and before the instant."""
+def to_count(connection: Connection, *, before: Instant, now: Instant, default: int | None) -> HistoryLimit | None:
+    """The team with a limit on its history whose last count is the longest ago, and before the instant. A count that
+    lies in the future is of a clock that was set back since, and counts for nothing."""
     column = teams.c.history_bytes_max
     is_limited: ColumnElement[bool] = column > 0
     if default:
@@ -157,7 +160,7 @@ def to_count(connection: Connection, *, before: Instant, default: int | None) ->
     counted = func.coalesce(teams.c.history_counted_at, 0)
     query = (
         select(teams.c.id, func.coalesce(column, default or 0, type_=Integer()), teams.c.history_counted_at)
-        .where(is_limited, counted < before)
+        .where(is_limited, or_(counted < before, counted > now))
         .order_by(counted, teams.c.id)
         .limit(1)
     )
