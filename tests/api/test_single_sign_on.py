@@ -16,7 +16,7 @@ import pytest_asyncio
 from sqlalchemy import Connection, text, update
 from structlog.testing import capture_logs
 from tests.api.browsers import HOST, PASSWORD, Browser, setup_token
-from tests.api.support import Answer
+from tests.api.support import Answer, exchange, scope_of
 from tests.support.issuer import CLIENT_ID, CLIENT_SECRET, Issuer
 
 from zerocron.api.services import Services
@@ -475,6 +475,38 @@ async def test_who_the_trusted_proxy_names_comes_in(door: Door) -> None:
     session = await door.session()
     assert (session["person"]["email"], session["method"]) == (OWNER, "trusted-header")
     assert session["elevated_until"] is None, "nobody proved anything at this moment"
+
+
+@pytest.mark.parametrize(
+    ("mode", "target"),
+    [
+        ("no-cors", "image"),
+        ("cors", "empty"),
+        ("no-cors", "empty"),
+        ("no-cors", "script"),
+        ("navigate", "iframe"),
+        ("navigate", "object"),
+        ("websocket", "websocket"),
+        ("", ""),
+    ],
+)
+async def test_a_page_of_another_site_opens_no_sign_in_by_what_it_holds(door: Door, mode: str, target: str) -> None:
+    door.browser.address = "10.0.0.1"
+    said = {"sec-fetch-site": "cross-site", "sec-fetch-mode": mode, "sec-fetch-dest": target, "remote-email": OWNER}
+    assert refusal_of(await door.browser("GET", "/auth/header", headers=said)) == Refusal.NO_HEADER
+    assert not door.browser.set_cookies
+    assert await door.rows("SELECT count(*) FROM sign_ins") == [(0,)]
+    gone_there = said | {"sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    assert (await door.browser("GET", "/auth/header", headers=gone_there)).headers["location"] == "/"
+
+
+async def test_a_header_that_came_twice_is_nobodys(door: Door) -> None:
+    scope = scope_of("GET", "/auth/header", "", {"host": HOST, "remote-email": OWNER}, "https")
+    scope["client"] = ("10.0.0.1", 50_000)
+    assert (await exchange(door.node.application, dict(scope), [b""])).headers["location"] == "/"
+    for second in (OWNER, "ann@example.com", ""):
+        twice = {**scope, "headers": [*scope["headers"], (b"remote-email", second.encode())]}
+        assert refusal_of(await exchange(door.node.application, twice, [b""])) == Refusal.NO_HEADER
 
 
 async def test_the_same_header_of_anybody_else_means_nothing(door: Door) -> None:

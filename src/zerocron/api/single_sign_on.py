@@ -72,9 +72,10 @@ async def come_back_from_issuer(
 
 @router.get("/header")
 async def enter_by_header(request: Request, services: Use, visitor: FromWhere, next: Given = None) -> Response:
-    """By the word of the trusted proxy through which this came. Only where somebody goes there: an image on a page of
-    another site must not open sign-ins."""
-    if request.headers.get("sec-fetch-mode", "navigate") != "navigate":
+    """By the word of the trusted proxy through which this came. Only where somebody goes there: an image or a frame
+    on a page of another site must not open sign-ins."""
+    mode, target = (request.headers.get(f"sec-fetch-{name}") for name in ("mode", "dest"))
+    if mode not in (None, "navigate") or target not in (None, "document"):
         return _refused(services, Refusal.NO_HEADER)
     opened = await _tried(services.single_sign_on.enter(request.scope.get(SIGNED_IN_AS), visitor))
     if isinstance(opened, Refusal):
