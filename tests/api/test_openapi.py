@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 from pydantic import BaseModel
+from tests.api.browsers import is_for_browsers
 from tests.api.support import Client
 from tests.api.test_auth import routes
 
@@ -184,7 +185,9 @@ async def test_every_error_is_documented_as_a_problem(document: dict[str, Any]) 
         if path.startswith("/v1/"):
             assert {"422", "503"} <= codes, where
             assert is_public(method, path) or "401" in codes, where
-            assert operation["security"] == ([] if is_public(method, path) else [{"apiKey": []}]), where
+            is_personal = is_for_browsers(path) or operation["operationId"] == "create_team"
+            schemes: list[dict[str, list[str]]] = [{"signIn": []}] if is_personal else [{"apiKey": []}, {"signIn": []}]
+            assert operation["security"] == ([] if is_public(method, path) else schemes), where
         else:
             assert "security" not in operation, where
         assert ("404" in codes) or ("{" not in path), where
@@ -205,7 +208,9 @@ async def test_headers_are_documented(document: dict[str, Any]) -> None:
     created = document["paths"]["/v1/jobs"]["post"]["responses"]["201"]["headers"]
     assert created.keys() == {"Location", "Idempotent-Replay"}
     assert document["paths"]["/v1/jobs"]["get"]["responses"]["503"]["headers"].keys() == {"Retry-After"}
-    assert document["components"]["securitySchemes"]["apiKey"]["scheme"] == "bearer"
+    schemes = document["components"]["securitySchemes"]
+    assert schemes["apiKey"]["scheme"] == "bearer"
+    assert (schemes["signIn"]["in"], schemes["signIn"]["name"]) == ("cookie", "__Host-0cron")
 
 
 async def test_every_field_of_an_input_is_bounded(document: dict[str, Any]) -> None:

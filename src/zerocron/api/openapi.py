@@ -1,6 +1,6 @@
 """The OpenAPI document: what FastAPI knows of the routes, and what only we know.
 
-Owns the words at its top, the security scheme, and the errors: every operation says which problems it answers with, so
+Owns the words at its top, the security schemes, and the errors: every operation says which problems it answers with, so
 that a client's author meets none of them in production first.
 """
 
@@ -16,6 +16,7 @@ from fastapi.routing import iter_route_contexts
 
 from zerocron.api import samples
 from zerocron.api.access import Need, need_of
+from zerocron.api.cookies import PLAIN_NAME, SECURE_NAME
 from zerocron.api.problems import MEDIA_TYPE, Problem
 
 SUMMARY = "The scheduler that calls your HTTP endpoints at the right second, once, with proof."
@@ -66,7 +67,20 @@ TAGS = [
     {"name": "operation", "description": "For those who run the server. No key is needed."},
 ]
 
-_SCHEME = "apiKey"
+_KEY = "apiKey"
+_COOKIE = "signIn"
+_SCHEMES = {
+    _KEY: {"type": "http", "scheme": "bearer", "description": "An API key: `0c_`, its id, `_`, its secret."},
+    _COOKIE: {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": SECURE_NAME,
+        "description": f"The cookie of a sign-in, for browsers; it is called `{PLAIN_NAME}` where there is no TLS. "
+        "What changes something has to come from a page of this server. Send a key or the cookie, never both.",
+    },
+}
+_OF_KEYS_TOO = {("get", "/v1/session"), ("get", "/v1/teams")}
+"""What else needs no permission is a person's own, and answers no key."""
 _BODY = "JSON in UTF-8. It is read as such whatever `Content-Type` says, and also where there is none."
 _REF = "#/components/schemas/"
 _MEANINGS = {
@@ -130,9 +144,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     for path, method, operation in _operations(made):
         _complete(path, method, operation, needed.get((path, method)))
     components = made["components"]
-    components["securitySchemes"] = {
-        _SCHEME: {"type": "http", "scheme": "bearer", "description": "An API key: `0c_`, its id, `_`, its secret."}
-    }
+    components["securitySchemes"] = _SCHEMES
     schemas = components["schemas"] | _problem_schemas()
     for unused in ("HTTPValidationError", "ValidationError"):  # FastAPI's own form of errors
         schemas.pop(unused, None)
@@ -172,7 +184,7 @@ def _complete(path: str, method: str, operation: dict[str, Any], need: Need | No
     operation["summary"] = operation["operationId"].replace("_", " ").replace("api key", "API key").capitalize()
     operation["summary"] = operation["summary"].replace("api key", "API key")
     if need is not None:
-        operation["security"] = [] if need.is_public else [{_SCHEME: []}]
+        operation["security"] = [{scheme: []} for scheme in _schemes(path, method, need)]
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _without_null(parameter["schema"])
     responses = operation["responses"]
@@ -192,6 +204,13 @@ def _complete(path: str, method: str, operation: dict[str, Any], need: Need | No
                 name: {"description": text, "schema": {"type": "string"}} for name, text in headers.items()
             }
     operation["responses"] = dict(sorted(responses.items()))
+
+
+def _schemes(path: str, method: str, need: Need) -> list[str]:
+    """With which of them the operation may be asked: any one will do."""
+    if need.is_public:
+        return []
+    return [_COOKIE] if need.permission is None and (method, path) not in _OF_KEYS_TOO else [_KEY, _COOKIE]
 
 
 def _described(response: dict[str, Any] | None) -> str:
