@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from tests.api.support import CHANNEL, JOB, NOWHERE, Client, until
@@ -129,6 +130,13 @@ async def test_pause_and_resume(api: Client) -> None:
         assert (await api.post(f"/v1/channels/{made['id']}/pause"))["status"] == "paused"
     for _ in range(2):
         assert (await api.post(f"/v1/channels/{made['id']}/resume"))["status"] == "active"
+
+
+@pytest.mark.parametrize("name", ["channel", "subject"])
+@pytest.mark.parametrize("given", ["x", "", "On call", "0" * 36])
+async def test_alerts_are_asked_for_by_ids(api: Client, name: str, given: str) -> None:
+    answer = await api("GET", f"/v1/alerts?{urlencode({name: given})}")
+    assert "has to be an id" in answer.problem(422, name)
 
 
 async def test_a_failure_is_told_and_seen_in_the_outbox(
