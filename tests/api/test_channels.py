@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,9 +12,12 @@ from tests.api.support import CHANNEL, JOB, NOWHERE, Client, until
 from tests.support.channels import FakeKind
 from tests.support.target import Target
 
+from zerocron.actions.channels import Channels
 from zerocron.api.samples import ALERT
 from zerocron.api.samples import CHANNEL as SAMPLE
-from zerocron.channels.contract import Refused
+from zerocron.channels.contract import Refused, Ways
+from zerocron.channels.email import Email
+from zerocron.channels.sending import Outlets
 
 CANARY = "a token that nobody is shown"
 
@@ -191,3 +195,14 @@ async def test_another_teams_channel_cannot_be_named(api: Client, stranger: Clie
     theirs = await stranger.channel()
     answer = await api("POST", "/v1/jobs", JOB | {"notify": {"channels": [theirs["id"]]}})
     assert answer.problem(422, "notify.channels").startswith(f"There is no channel {theirs['id']}.")
+
+
+@pytest.mark.parametrize(("kind", "is_warned"), [("email", True), ("fake", False)])
+def test_a_channel_of_mail_on_a_server_without_a_mail_server_says_that_nothing_is_sent(
+    kind: str, is_warned: bool
+) -> None:
+    nothing: Any = None
+    outlets = Outlets({"email": Email(), "fake": FakeKind()}, Ways(nothing, lambda: 0))
+    channels = Channels(ledger=nothing, clock=nothing, secrets=nothing, outlets=outlets)
+    row: Any = SimpleNamespace(kind=kind)
+    assert ("ZEROCRON_MAIL_URL" in (channels.warning(row) or "")) is is_warned
