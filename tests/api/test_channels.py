@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import uuid
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from tests.api.support import CHANNEL, JOB, NOWHERE, Client, until
 from tests.support.channels import FakeKind
 from tests.support.target import Target
 
+from zerocron.actions.channels import Channels
 from zerocron.api.samples import ALERT
 from zerocron.api.samples import CHANNEL as SAMPLE
-from zerocron.channels.contract import Refused
+from zerocron.channels.contract import Refused, Ways
+from zerocron.channels.email import Email
+from zerocron.channels.sending import Outlets
 
 CANARY = "a token that nobody is shown"
 
@@ -131,6 +136,13 @@ async def test_pause_and_resume(api: Client) -> None:
         assert (await api.post(f"/v1/channels/{made['id']}/resume"))["status"] == "active"
 
 
+@pytest.mark.parametrize("name", ["channel", "subject"])
+@pytest.mark.parametrize("given", ["x", "", "On call", "0" * 36])
+async def test_alerts_are_asked_for_by_ids(api: Client, name: str, given: str) -> None:
+    answer = await api("GET", f"/v1/alerts?{urlencode({name: given})}")
+    assert "has to be an id" in answer.problem(422, name)
+
+
 async def test_a_failure_is_told_and_seen_in_the_outbox(
     api: Client, fake: FakeKind, target: Target, place: str
 ) -> None:
@@ -183,3 +195,14 @@ async def test_another_teams_channel_cannot_be_named(api: Client, stranger: Clie
     theirs = await stranger.channel()
     answer = await api("POST", "/v1/jobs", JOB | {"notify": {"channels": [theirs["id"]]}})
     assert answer.problem(422, "notify.channels").startswith(f"There is no channel {theirs['id']}.")
+
+
+@pytest.mark.parametrize(("kind", "is_warned"), [("email", True), ("fake", False)])
+def test_a_channel_of_mail_on_a_server_without_a_mail_server_says_that_nothing_is_sent(
+    kind: str, is_warned: bool
+) -> None:
+    nothing: Any = None
+    outlets = Outlets({"email": Email(), "fake": FakeKind()}, Ways(nothing, lambda: 0))
+    channels = Channels(ledger=nothing, clock=nothing, secrets=nothing, outlets=outlets)
+    row: Any = SimpleNamespace(kind=kind)
+    assert ("ZEROCRON_MAIL_URL" in (channels.warning(row) or "")) is is_warned

@@ -29,6 +29,17 @@ def test_beside_a_running_server_all_is_well(home: Cli) -> None:
     assert "server clock" in statuses(found)
 
 
+@pytest.mark.parametrize(("version", "status"), [((3, 34, 1), "FAIL"), ((3, 35, 0), "ok")])
+def test_a_sqlite_without_returning_is_too_old(
+    monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int], status: str
+) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", version)
+    found = doctor._sqlite()
+    assert found.status == status
+    if status == "FAIL":
+        assert found.advice == "0cron needs SQLite 3.35.0 or later."
+
+
 def test_before_the_first_start_there_is_something_to_look_at_but_nothing_to_mend(cli: Cli) -> None:
     shown = cli.with_environment(ZEROCRON_PORT="0").here("doctor").out
     assert "warn  data" in shown

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 from tests.engine.house import House
+from tests.support.channels import FakeKind
 
+from zerocron.actions.channels import Channels, ChannelSpec
+from zerocron.actions.secrets import Secrets
+from zerocron.channels.contract import Ways
+from zerocron.channels.sending import Outlets
+from zerocron.core.alerting import JOB_EVENTS, Notify
+from zerocron.core.model import DEFAULT_TEAM_ID
+from zerocron.core.sealing import new_master_key, read_master_keys
 from zerocron.engine.attempt import Started
 from zerocron.engine.executor import LATE_LOOK_MS
 
@@ -45,3 +53,58 @@ async def test_what_begins_late_on_a_job_that_goes_on_is_sent(tmp_path: Path, mo
         launch(held[0])
         await house.clock.advance(1)
         assert [run.status for run in await house.runs(job)] == ["succeeded"]
+
+
+@pytest.mark.parametrize("away_seconds", [7, 60])
+async def test_a_stop_that_was_answered_before_the_ledger_went_away_is_seen_when_it_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, away_seconds: int
+) -> None:
+    """Away for longer than a look is tried for, and for longer than the session is valid."""
+    held: list[Started] = []
+    async with House(tmp_path) as house:
+        launch = house.engine.executor.launch
+        monkeypatch.setattr(house.engine.executor, "launch", held.append)
+        stopped, goes_on = [await house.create("0 * * * * *", f"https://example.com/{name}") for name in "ab"]
+        await house.clock.advance(60.5)
+        await house.jobs.pause(stopped.team_id, stopped.id)
+        house.ledger.is_away = True
+        for late in held:
+            launch(late)
+        monkeypatch.undo()
+        await house.clock.advance(away_seconds)
+        assert house.target.requests == []
+        house.ledger.heal()
+        await house.clock.advance(20)
+        assert [request.url for request in house.target.requests] == ["https://example.com/b"] * (
+            1 + away_seconds // 60
+        )
+        assert [run.status for run in await house.runs(stopped)] == ["cancelled"]
+        assert (await house.runs(goes_on))[0].status == "succeeded"
+
+
+async def test_a_run_that_was_called_off_is_told_to_nobody_and_counts_as_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[Started] = []
+    kind, keyring = FakeKind(), read_master_keys(new_master_key(), source="test")
+    async with House(tmp_path, kinds={"fake": kind}, keyring=keyring) as house:
+        channels = Channels(
+            ledger=house.ledger,
+            clock=house.clock,
+            secrets=Secrets(ledger=house.ledger, clock=house.clock, keyring=keyring),
+            outlets=Outlets({"fake": kind}, Ways(house.target.send, house.clock.now)),
+        )
+        await channels.create(DEFAULT_TEAM_ID, ChannelSpec("drawer", "fake", {"place": "drawer"}))
+        launch = house.engine.executor.launch
+        monkeypatch.setattr(house.engine.executor, "launch", held.append)
+        job = await house.create("0 * * * * *", disable_after=1, notify=Notify(JOB_EVENTS, late_after=1))
+        await house.clock.advance(60.5)
+        await house.jobs.pause(job.team_id, job.id)
+        await house.clock.advance(20)
+        launch(held[0])
+        await house.clock.advance(5)
+        assert [run.status for run in await house.runs(job)] == ["cancelled"]
+        assert (kind.sent, await house.sql("SELECT count(*) FROM alerts")) == ([], [(0,)])
+        state = (await house.job(job)).state
+        assert (state.failed, state.succeeded, state.consecutive_failures) == (0, 0, 0)
+        assert (await house.job(job)).status == "paused", "and not disabled"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,16 +13,24 @@ import pytest
 import structlog
 from sqlalchemy import Connection
 from tests.engine.house import Answer, House, WatchedLedger, answered
-from tests.storage.samples import HOUR, MINUTE, NOON, a_definition, a_job
+from tests.storage.samples import HOUR, MINUTE, NOON, a_definition, a_job, an_id
 
 from zerocron.core.errors import Unavailable
 from zerocron.core.exchange import Outcome, Request
 from zerocron.core.model import DEFAULT_TEAM_ID, Catchup, Overlap, RetryPolicy
+from zerocron.engine.scheduler import SET_ASIDE_MS
 from zerocron.engine.sessions import ORPHAN_MS
 from zerocron.engine.starting import StartedBatch, start_batch
 from zerocron.storage.ledger import jobs as job_rows
 from zerocron.storage.ledger.database import Transaction
-from zerocron.storage.timetable.contract import HIDE_MS, Claim, job_member
+from zerocron.storage.timetable.contract import (
+    HIDE_MS,
+    Claim,
+    alert_member,
+    job_member,
+    monitor_member,
+    run_member,
+)
 from zerocron.storage.timetable.memory import MemoryTimetable
 
 T = TypeVar("T")
@@ -451,6 +460,23 @@ async def test_without_a_valid_session_the_scheduler_waits_even_when_it_is_woken
         assert not pausing.done()
         pausing.cancel()
         await asyncio.gather(pausing, return_exceptions=True)
+
+
+@pytest.mark.parametrize("kind", [job_member, run_member, monitor_member, alert_member])
+@pytest.mark.parametrize("part", [job_member, monitor_member, alert_member])
+async def test_what_was_claimed_and_not_looked_at_is_due_again_whichever_part_failed(
+    tmp_path: Path, kind: Callable[[str, str], str], part: Callable[[str, str], str]
+) -> None:
+    """It would stay hidden for ten seconds otherwise."""
+    async with House(tmp_path) as house:
+        first, beside = part(DEFAULT_TEAM_ID, an_id()), kind(DEFAULT_TEAM_ID, an_id())
+        house.ledger.is_away = True
+        assert isinstance(house.timetable, MemoryTimetable)
+        await house.timetable.put({first: NOON, beside: NOON})
+        with suppress(Unavailable):
+            await house.engine.scheduler.tick()
+        again = await house.timetable.claim(NOON + SET_ASIDE_MS, 10)
+        assert sorted(again.members) == sorted([first, beside])
 
 
 async def test_a_ledger_that_is_away_at_the_start_may_come_later(tmp_path: Path) -> None:

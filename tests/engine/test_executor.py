@@ -18,7 +18,7 @@ from zerocron.core.errors import Unavailable
 from zerocron.core.exchange import Outcome, Request, Response, Timings
 from zerocron.core.model import Definition, Reason, RetryPolicy, Run, SuccessRule
 from zerocron.engine.attempt import Attempt, Result, Started
-from zerocron.engine.executor import LATE_LOOK_MS, Executor
+from zerocron.engine.executor import EARLY_SECONDS_MAX, LATE_LOOK_MS, Executor
 from zerocron.engine.judging import judge
 from zerocron.engine.reads import READ_TRIES
 from zerocron.engine.rendering import render
@@ -345,6 +345,20 @@ async def test_an_attempt_that_waited_for_a_ledger_that_was_away_is_looked_at_ag
     bench.away_seconds = 40
     bench.launch(dataclasses.replace(a_run(a_job()), attempt_started_at=bench.clock.now()))
     await bench.clock.advance(41)
+    [result] = bench.results
+    assert (result.called_off, bench.sent) == (Reason.JOB_PAUSED, 0)
+
+
+@pytest.mark.parametrize("back_ms", [1, MINUTE, 24 * 60 * MINUTE])
+async def test_a_clock_that_was_set_back_does_not_keep_an_attempt_from_being_looked_at(back_ms: int) -> None:
+    """By it nothing is late any more, however long ago the attempt was committed."""
+    bench = Bench()
+    bench.gate.set()
+    bench.stopped = Reason.JOB_PAUSED
+    run = dataclasses.replace(a_run(a_job()), attempt_started_at=bench.clock.now())
+    bench.clock.set(NOON - round(EARLY_SECONDS_MAX * 1000) - back_ms)
+    bench.launch(run)
+    await bench.clock.advance(EARLY_SECONDS_MAX)
     [result] = bench.results
     assert (result.called_off, bench.sent) == (Reason.JOB_PAUSED, 0)
 

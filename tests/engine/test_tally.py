@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
+import structlog
+from tests.engine.house import WatchedLedger
 from tests.storage.samples import HOUR, NOON, a_job, keep_counted, sqlite_ledger
 from tests.support.clock import ManualClock
 
-from zerocron.core.errors import Unavailable
+from zerocron.core.errors import Unavailable, Unclear
 from zerocron.core.histogram import size_of
 from zerocron.core.hours import Totals
 from zerocron.core.model import DEFAULT_TEAM_ID
@@ -85,3 +88,23 @@ async def test_what_could_not_be_written_is_kept(tmp_path: Path) -> None:
         for team in ("a", hours.EVERYBODY):
             found = await ledger.read(lambda c, team=team: hours.lateness_of(c, team, 0))  # type: ignore[misc]
             assert found == {NOON: {5: 2}}
+
+
+@pytest.mark.parametrize(("fate", "kept"), [("committed", {NOON: {5: 2}}), ("rolled back", {})])
+async def test_what_was_perhaps_written_is_not_written_again_and_the_log_says_so(
+    tmp_path: Path, fate: Literal["committed", "rolled back"], kept: object
+) -> None:
+    lateness = Lateness()
+    async with sqlite_ledger(tmp_path) as inner:
+        ledger = WatchedLedger(inner)
+        tally = Tally(ledger=ledger, clock=ManualClock(NOON), lateness=lateness)
+        for _ in range(2):
+            lateness.note("a", NOON, 5)
+        ledger.lose_answer = lambda _result: fate
+        with structlog.testing.capture_logs() as logs, pytest.raises(Unclear):
+            await tally.save()
+        assert [(entry["event"], entry["requests"]) for entry in logs] == [("lateness_perhaps_not_counted", 2)]
+        ledger.heal()
+        await tally.save()
+        for team in ("a", hours.EVERYBODY):
+            assert await inner.read(lambda c, team=team: hours.lateness_of(c, team, 0)) == kept  # type: ignore[misc]

@@ -109,6 +109,7 @@ STATEMENTS: dict[str, Hot] = {
     "alerts.page": lambda connection: alerts.page(
         connection, DEFAULT_TEAM_ID, status="sent", channel_id=None, subject_id=None, before=(NOON, ""), limit=50
     ),
+    "alerts.oldest_pending": alerts.oldest_pending,
     "alerts.remove_finished": lambda connection: alerts.remove_finished(connection, NOON, 500),
     "channels.active_of_teams": lambda connection: channels.active_of_teams(connection, [DEFAULT_TEAM_ID]),
     "channels.hold": lambda connection: channels.hold(connection, [an_id()]),
@@ -216,6 +217,11 @@ async def test_a_hot_statement_goes_through_an_index(sqlite: SqliteLedger, name:
 async def test_open_runs_are_found_in_an_index_that_holds_no_others(sqlite: SqliteLedger, name: str) -> None:
     plans = await plans_of(sqlite, SMALL_INDEX[name])
     assert any(re.match(r"(SCAN|SEARCH) runs USING INDEX ix_runs_job_id_open", plan) for plan in plans), plans
+
+
+async def test_the_oldest_alert_that_waits_is_the_first_of_an_index(sqlite: SqliteLedger) -> None:
+    """However many wait: it is asked for by every node, all the time."""
+    assert await plans_of(sqlite, alerts.oldest_pending) == ["SEARCH alerts USING INDEX ix_alerts_created_at_pending"]
 
 
 @pytest.mark.parametrize("name", ["jobs.overdue", "jobs.due_page", "jobs.page", "runs.due", "runs.page_of_job"])

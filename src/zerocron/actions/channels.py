@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from zerocron.actions.idempotency import Once, make, still_there
 from zerocron.actions.secrets import Secrets
 from zerocron.channels.contract import Delivery, Envelope, Kind
+from zerocron.channels.email import NO_SERVER, Email
 from zerocron.channels.sending import Outlets, deliver
 from zerocron.clock import Clock
 from zerocron.core.access import SERVER, Actor
@@ -125,6 +126,11 @@ class Channels:
         if is_new:
             log.info("channel_created", team_id=team_id, channel=made.id, kind=made.kind, by=by.id)
         return made, is_new
+
+    def warning(self, channel: ChannelRow) -> str | None:
+        """What its owner has to know of it: why this server cannot send anything by it."""
+        is_mail = isinstance(self.kinds.get(channel.kind), Email)
+        return NO_SERVER.reason if is_mail and self._outlets.ways.mail is None else None
 
     async def get(self, team_id: str, channel_id: str) -> ChannelRow:
         """Raises NotFound."""

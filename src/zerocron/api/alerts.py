@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, cast
 
 from fastapi import APIRouter, Query
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from zerocron.api.access import needs
 from zerocron.api.fields import (
@@ -21,13 +21,21 @@ from zerocron.api.fields import (
     read_cursor,
 )
 from zerocron.api.services import Use, Who
+from zerocron.api.wording import worded
 from zerocron.core.access import Permission
+from zerocron.core.model import is_uuid
 from zerocron.core.notice import EventKind
 from zerocron.storage.ledger.alerts import AlertRow
 
 router = APIRouter(prefix="/v1/alerts", tags=["alerts"])
 
 Status = Literal["pending", "sent", "folded", "dead"]
+
+
+def _an_id(given: str | None) -> str | None:
+    if given is not None and not is_uuid(given):
+        raise worded("This has to be an id (36 characters, as lists show it); a name is none.")
+    return given
 
 
 class AlertOut(Output):
@@ -46,7 +54,7 @@ class AlertOut(Output):
     channel_kind: str
     status: Status = Field(
         description="`folded`: told in the message of another alert, `digest_id`. `dead`: it was not delivered and is "
-        "not tried any more; `last_error` says why."
+        "not tried any more; `last_error` says why, also of those folded into it."
     )
     tries: int = Field(description="How often it was sent, or tried to.")
     next_attempt_at: InstantText | None = Field(description="When it is sent next; null when it is not any more.")
@@ -54,7 +62,9 @@ class AlertOut(Output):
     detail: str | None = Field(description="What the service said when it took the message.")
     last_error: str | None = Field(description="Why the last try failed.")
     created_at: InstantText
-    finished_at: InstantText | None = Field(description="When it was sent or given up; null while it waits.")
+    finished_at: InstantText | None = Field(
+        description="When it was sent (`folded`: that other one) or given up; null while it waits."
+    )
 
 
 class AlertPage(Output):
@@ -70,9 +80,13 @@ async def list_alerts(
     who: Who,
     services: Use,
     status: Annotated[Status | None, Query(description="Only alerts of this status.")] = None,
-    channel: Annotated[str | None, Query(max_length=36, description="Only those of the channel of this id.")] = None,
+    channel: Annotated[
+        str | None, Query(max_length=36, description="Only those of the channel of this id."), AfterValidator(_an_id)
+    ] = None,
     subject: Annotated[
-        str | None, Query(max_length=36, description="Only those about the job or monitor of this id.")
+        str | None,
+        Query(max_length=36, description="Only those about the job or monitor of this id."),
+        AfterValidator(_an_id),
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,

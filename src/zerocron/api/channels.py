@@ -92,6 +92,7 @@ class ChannelOut(Output):
         description="`disabled`: it was refused for good; nothing is sent by it until somebody mends and resumes it."
     )
     status_reason: str | None = Field(description="Why it is disabled; null while it is not.")
+    warning: str | None = Field(description="Why nothing can be sent by it on this server now; null when it can.")
     destination: str = Field(description="Where it leads, for people to recognise; no secret is in it.")
     failures: int = Field(description="Messages in a row that it did not take.")
     last_sent_at: InstantText | None = Field(description="When it last took an alert; null when it never did.")
@@ -170,7 +171,7 @@ async def create_channel(
     made, is_new = await services.channels.create(who.team_id, spec, key, by=who.actor)
     response.headers["Location"] = f"/v1/channels/{made.id}"
     note_replay(response, is_new=is_new)
-    return _out(made)
+    return _out(services, made)
 
 
 @router.get("/v1/channels", response_model=ChannelPage)
@@ -179,14 +180,14 @@ async def list_channels(who: Who, services: Use, limit: Limit = 50, cursor: Curs
     """Channels, newest first."""
     found = await services.channels.page(who.team_id, before=read_cursor(cursor, int, str), limit=limit + 1)
     shown, more = page_of(found, limit, lambda channel: (channel.created_at, channel.id))
-    return ChannelPage(items=[_out(channel) for channel in shown], next_cursor=more)
+    return ChannelPage(items=[_out(services, channel) for channel in shown], next_cursor=more)
 
 
 @router.get("/v1/channels/{channel_id}", response_model=ChannelOut)
 @needs(Permission.READ)
 async def show_channel(channel_id: ChannelId, who: Who, services: Use) -> ChannelOut:
     """One channel."""
-    return _out(await services.channels.get(who.team_id, channel_id))
+    return _out(services, await services.channels.get(who.team_id, channel_id))
 
 
 @router.patch("/v1/channels/{channel_id}", response_model=ChannelOut, responses={409: {"description": f"{_NO_KEY}."}})
@@ -194,7 +195,8 @@ async def show_channel(channel_id: ChannelId, who: Who, services: Use) -> Channe
 async def edit_channel(channel_id: ChannelId, change: ChannelChange, who: Who, services: Use) -> ChannelOut:
     """Rename a channel, or give it another configuration as a whole. Its kind stays."""
     return _out(
-        await services.channels.edit(who.team_id, channel_id, name=change.name, config=change.config, by=who.actor)
+        services,
+        await services.channels.edit(who.team_id, channel_id, name=change.name, config=change.config, by=who.actor),
     )
 
 
@@ -216,7 +218,7 @@ async def pause_channel(channel_id: ChannelId, who: Who, services: Use) -> Chann
 
     Pausing twice is no error.
     """
-    return _out(await services.channels.pause(who.team_id, channel_id, by=who.actor))
+    return _out(services, await services.channels.pause(who.team_id, channel_id, by=who.actor))
 
 
 @router.post("/v1/channels/{channel_id}/resume", response_model=ChannelOut)
@@ -226,7 +228,7 @@ async def resume_channel(channel_id: ChannelId, who: Who, services: Use) -> Chan
 
     Resuming twice is no error.
     """
-    return _out(await services.channels.resume(who.team_id, channel_id, by=who.actor))
+    return _out(services, await services.channels.resume(who.team_id, channel_id, by=who.actor))
 
 
 @router.post(
@@ -246,13 +248,14 @@ async def send_test_message(channel_id: ChannelId, who: Who, services: Use) -> T
     return TestOut(accepted=False, detail=None, reason=delivery.reason)
 
 
-def _out(channel: ChannelRow) -> ChannelOut:
+def _out(services: Use, channel: ChannelRow) -> ChannelOut:
     return ChannelOut(
         id=channel.id,
         kind=channel.kind,
         name=channel.name,
         status=cast(Any, str(channel.status)),
         status_reason=channel.reason,
+        warning=services.channels.warning(channel),
         destination=channel.destination,
         failures=channel.failures,
         last_sent_at=maybe_instant(channel.last_sent_at),

@@ -205,6 +205,7 @@ CHANNEL: dict[str, Any] = {
     "name": "On call",
     "status": "active",
     "status_reason": None,
+    "warning": None,
     "destination": "example.com",
     "failures": 0,
     "last_sent_at": "2026-12-24T01:30:00.812Z",

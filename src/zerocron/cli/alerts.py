@@ -11,9 +11,10 @@ from zerocron.cli import options as o
 from zerocron.cli import times
 from zerocron.cli.client import Client
 from zerocron.cli.names import find_channel, find_job, find_monitor
-from zerocron.cli.show import clean, lines, note, print_json, print_table, say, table, word
+from zerocron.cli.show import Json, clean, lines, note, print_json, print_table, say, table, word
 from zerocron.clock import SystemClock
 from zerocron.core.errors import Invalid
+from zerocron.core.model import Instant
 
 app = typer.Typer(help="Alerts: what people were told, and what came of it.")
 
@@ -51,20 +52,27 @@ def list_alerts(
     now = SystemClock().now()
     made = table(f"AT ({times.here(now)})", "ABOUT", "EVENT", "CHANNEL", "STATUS")
     for alert in page["items"]:
-        state = word(alert["status"])
-        if alert["tries"] > 1:
-            state.append(f" ×{alert['tries']}")
-        if alert["next_attempt_at"] is not None:
-            state.append(f"\nnext {times.relative(times.instant(alert['next_attempt_at']), now)}")
-        if alert["last_error"] and alert["status"] != "sent":
-            state.append(f"\n{clean(alert['last_error'])}")
         made.add_row(
             Text(times.row(times.instant(alert["created_at"]))),
             Text(clean(alert["subject_name"])),
             lines([alert["event"], *(["again"] if alert["reminder"] else [])]),
             Text(clean(alert["channel_name"])),
-            state,
+            _state(alert, now),
         )
     print_table(made)
     if page["next_cursor"] is not None:
         note("\nThere are more: --limit N shows N.")
+
+
+def _state(alert: Json, now: Instant) -> Text:
+    """What became of it; of one that travels in the message of another, what became of that."""
+    state = word(alert["status"])
+    if alert["status"] == "folded":
+        state.append("\nwaits with others" if alert["finished_at"] is None else "\nsent with others")
+    if alert["tries"] > 1:
+        state.append(f" ×{alert['tries']}")
+    if alert["next_attempt_at"] is not None:
+        state.append(f"\nnext {times.relative(times.instant(alert['next_attempt_at']), now)}")
+    if alert["last_error"] and alert["status"] != "sent":
+        state.append(f"\n{clean(alert['last_error'])}")
+    return state

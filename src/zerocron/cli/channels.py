@@ -242,5 +242,7 @@ def _print_channel(channel: Json, as_json: bool, heading: str | None = None) -> 
         fields.append(("not taken", f"{channel['failures']:,} in a row"))
     say(heading or str(channel["name"]), style="bold")
     print_fields(fields)
+    if channel.get("warning"):
+        note(f"Nothing can be sent by it yet. {channel['warning']}")
     if channel["status"] == "disabled":
         note(f"Mend it, then: {program()} channels resume {channel['id']}")

@@ -39,8 +39,8 @@ FREE_BYTES_LOW = 1_000_000_000
 FREE_BYTES_MIN = 100_000_000
 CLOCK_SECONDS_OFF = 2
 CLOCK_SECONDS_MAX = 5
-SQLITE_MIN = (3, 33, 0)
-"""The first that knows UPDATE ... FROM, which the ledger uses."""
+SQLITE_MIN = (3, 35, 0)
+"""The first that knows RETURNING, which the ledger uses; UPDATE ... FROM is older."""
 
 CHECK_SECONDS_MAX = 30
 CHECK_STEPS = 100_000

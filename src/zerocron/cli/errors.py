@@ -11,7 +11,9 @@ import traceback
 from collections.abc import Iterable, Mapping
 
 import typer
+from pydantic import ValidationError
 
+from zerocron.api.wording import fault_of
 from zerocron.cli.show import clean, errors
 from zerocron.core.errors import (
     Conflict,
@@ -90,6 +92,9 @@ def _suggestions(error: Invalid) -> list[str]:
 
 def _usage_message(error: typer.TyperException) -> str:
     """The parser's message, without its library's own turns of phrase."""
+    fault = error.__cause__
+    if isinstance(fault, ValidationError) and error.message.startswith(("Input should be ", "Unable to parse ")):
+        error.message = fault_of(fault.errors(include_url=False)[0]).message
     message = error.format_message().replace("Value error, ", "")
     return message if message.endswith((".", "?", ")")) else f"{message}."
 

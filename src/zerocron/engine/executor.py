@@ -39,7 +39,7 @@ Settle = Callable[[Result], Awaitable[None]]
 Load = Callable[[Run], Awaitable[Definition]]
 Permit = Callable[[Run], Awaitable[bool]]
 Stopped = Callable[[Run], Awaitable[Reason | None]]
-"""Why a run's job is stopped (paused, disabled, deleted); None while it is not, and when that cannot be found out."""
+"""Why a run's job is stopped (paused, disabled, deleted); None while it is not. Raises Unavailable after some tries."""
 
 LATE_LOOK_MS = 100
 """An attempt that begins so long after it was committed is looked at once more: whoever stopped the job meanwhile was
@@ -224,12 +224,16 @@ class Executor:
             late = await self._is_late(started.run)
             while True:
                 begun = self._clock.now()  # before the look: whoever stops the job from here on was not first
-                stopped = await self._stopped(started.run) if late else None
+                is_known, stopped = True, None
+                try:
+                    stopped = await self._stopped(started.run) if late else None
+                except Unavailable:
+                    is_known = False  # somebody may have been told that it is stopped before the ledger went away
                 asked_at = self._clock.monotonic()
                 if not await self._permit(started.run):
                     log.warning("attempt_not_sent", run_id=started.run.id, reason="its session has ended")
                     return  # whoever ended it settles the run
-                if (self._clock.monotonic() - asked_at) * 1000 <= LATE_LOOK_MS:
+                if is_known and (self._clock.monotonic() - asked_at) * 1000 <= LATE_LOOK_MS:
                     break
                 late = True  # the ledger was away meanwhile, and much may have been asked of it since it is back
             if stopped is None:

@@ -19,7 +19,6 @@ import structlog
 from zerocron.channels.contract import Ways
 from zerocron.channels.sending import Outlets
 from zerocron.clock import Clock
-from zerocron.core.errors import Unavailable
 from zerocron.core.model import STOPPED, Definition, JobStatus, Reason, Run
 from zerocron.core.retry import RetryBudget
 from zerocron.core.sealing import Keyring
@@ -262,10 +261,7 @@ class Engine:
         return await self._ledger.read(lambda connection: job_rows.statuses(connection, job_ids))
 
     async def _why_stopped(self, run: Run) -> Reason | None:
-        try:
-            found = await patiently(self._clock, partial(self._statuses.get, frozenset([run.job_id])))
-        except Unavailable:
-            return None  # only who stopped it between the commit and the outage was told so
+        found = await patiently(self._clock, partial(self._statuses.get, frozenset([run.job_id])))
         return STOPPED.get(found.get(run.job_id, JobStatus.ACTIVE))
 
     async def start(self) -> None:

@@ -120,11 +120,15 @@ class Scheduler:
             self._stop_point("claimed")
             monitors = [member for member in claim.members if is_monitor(member)]
             alerts = [member for member in claim.members if is_alert(member)]
-            # Slots first: they would count as missed before their hiding ends. What is overdue of the others, their own
-            # loops find.
-            started = await self._start(
-                [member for member in claim.members if not (is_monitor(member) or is_alert(member))]
-            )
+            # Slots first: they would count as missed before their hiding ends.
+            try:
+                started = await self._start(
+                    [member for member in claim.members if not (is_monitor(member) or is_alert(member))]
+                )
+            except Exception:
+                # Nobody has looked at what was claimed beside them, and it would stay hidden as long.
+                await self._put_back([*monitors, *alerts])
+                raise
             started += await self._look(self._heartbeat.look, monitors)
             started += await self._look(self._notifier.take, alerts)
             if self._works_from_the_ledger and not started:
@@ -212,7 +216,7 @@ class Scheduler:
             return await together(members)
         except Unavailable:
             self._metrics.ledger_unavailable.inc()
-            await self._timetable.put(dict.fromkeys(members, self._clock.now() + SET_ASIDE_MS))
+            await self._put_back(members)
             return 0
         except Exception:
             if len(members) == 1:
@@ -220,6 +224,10 @@ class Scheduler:
                 return 0
             log.exception("batch_look_failed", members=len(members))
             return sum([await self._look(together, [member]) for member in members])
+
+    async def _put_back(self, members: Sequence[str]) -> None:
+        if members:
+            await self._timetable.put(dict.fromkeys(members, self._clock.now() + SET_ASIDE_MS))
 
     async def _start(self, members: Sequence[str]) -> int:
         """Start them in one transaction, or one by one if that fails; how many runs were started or slots skipped."""

@@ -80,7 +80,9 @@ class Tally:
         try:
             await self._ledger.write(lambda connection: hours.add_lateness(connection, taken))
         except Unclear:
-            raise  # perhaps it is written: rather missing than there twice
+            requests = sum(count for (team_id, *_), count in taken.items() if team_id != hours.EVERYBODY)
+            log.warning("lateness_perhaps_not_counted", requests=requests)  # rather missing than there twice
+            raise
         except BaseException:
             self._lateness.put_back(taken)
             raise

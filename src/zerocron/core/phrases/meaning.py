@@ -174,6 +174,11 @@ Piece = Every | Count | _Day | _Hour | Zone | On | Ahead | After | No
 # ---- builders: what a row's `build` may be -------------------------------------------------------------------------
 
 
+def about(times: Any) -> No:
+    """A time that is not meant exactly."""
+    return No("about", instead=(Clock(times),))
+
+
 def give(value: Any) -> Callable[..., Any]:
     """This value, whatever the pattern holds."""
     return lambda *_: value

@@ -15,6 +15,7 @@ PAGER: dict[str, Any] = {
     "name": "Pager",
     "status": "disabled",
     "status_reason": "The webhook answered 410: it wants no more messages.",
+    "warning": None,
     "destination": "pager.example.com/…",
     "failures": 4,
     "last_sent_at": "2027-02-27T11:04:00Z",
@@ -25,6 +26,7 @@ PHONE: dict[str, Any] = {
     "kind": "telegram",
     "name": "Phone of whoever is on call this week, and of nobody else",
     "status": "paused",
+    "warning": None,
     "destination": "-1001234567890, topic 42",
     "last_sent_at": None,
 }

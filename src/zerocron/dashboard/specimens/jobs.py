@@ -261,6 +261,7 @@ _CHANNELS = page_of(
             "kind": "email",
             "status": "active",
             "status_reason": None,
+            "warning": None,
             "destination": "ops@example.com",
             "failures": 0,
             "last_sent_at": at(days=2),

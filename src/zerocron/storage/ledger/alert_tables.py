@@ -72,6 +72,7 @@ alerts = Table(
     CheckConstraint("digest_id IS NOT NULL OR status != 'folded'", name="folded_alerts_have_a_digest"),
 )
 Index("ix_alerts_next_attempt_at", alerts.c.next_attempt_at, alerts.c.id, **_where("next_attempt_at IS NOT NULL"))
+Index("ix_alerts_created_at_pending", alerts.c.created_at, **_where("next_attempt_at IS NOT NULL"))
 Index("ix_alerts_channel_id", alerts.c.channel_id, **_where("next_attempt_at IS NOT NULL"))
 Index("ix_alerts_digest_id", alerts.c.digest_id, **_where("digest_id IS NOT NULL"))
 Index("ix_alerts_team_id_created_at", alerts.c.team_id, alerts.c.created_at, alerts.c.id)

@@ -218,3 +218,4 @@ def _count_by_the_hour() -> None:
     )
     _open_rows("ix_runs_team_id_lost", "runs", ["team_id", "finished_at"], "status = 'lost'")
     op.create_index("ix_sessions_started_at", "sessions", ["started_at"], unique=False)
+    _open_rows("ix_alerts_created_at_pending", "alerts", ["created_at"], "next_attempt_at IS NOT NULL")
