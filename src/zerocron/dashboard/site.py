@@ -7,6 +7,7 @@ Must never show a page to whoever is not signed in, other than those that are `o
 from __future__ import annotations
 
 import gzip
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -78,6 +79,7 @@ class Site:
             "is_live": self.is_live,
             "notice": notice_of(visit),
             "problem": None,
+            "fresh_key": secrets.token_urlsafe,
             "when": telling.when,
             "until": telling.until,
             "length": telling.length,
