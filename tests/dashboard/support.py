@@ -38,6 +38,8 @@ class Asked:
     path: str
     query: Mapping[str, str]
     body: Any = None
+    once: str = field(default="", compare=False)
+    """Its Idempotency-Key."""
 
 
 @dataclass
@@ -51,7 +53,8 @@ class CannedApi:
         body = (await receive()).get("body", b"")
         method, path = scope["method"], scope["path"]
         query = dict(parse_qsl(scope["query_string"].decode()))
-        self.asked.append(Asked(method, path, query, json.loads(body) if body else None))
+        once = dict(scope["headers"]).get(b"idempotency-key", b"").decode()
+        self.asked.append(Asked(method, path, query, json.loads(body) if body else None, once))
         found = self.answers.get(f"{method} {path}", (404, {"title": "Not Found", "detail": f"Not told: {path}"}))
         status, data = found if isinstance(found, tuple) else (200, found)
         head = {"type": "http.response.start", "status": status, "headers": [(b"content-type", b"application/json")]}
@@ -112,6 +115,10 @@ class Element:
             elif kind not in ("checkbox", "radio") or "checked" in each.attributes:
                 pairs.append((name, each.get("value")))
         return pairs
+
+    def typed(self) -> list[tuple[str, str]]:
+        """The same but for the key of the form, which is another one each time."""
+        return [(name, value) for name, value in self.fields() if name != "once"]
 
     def _below(self) -> Iterator[Element]:
         for each in self.children:

@@ -23,7 +23,7 @@ async def test_each_kind_has_a_card_and_a_form_with_its_fields() -> None:
 
     for card, kind in zip(cards, KINDS["items"], strict=True):
         form = (await pages.get(card.get("href"))).tree.one("main").one("form")
-        names = [name for name, _ in form.fields()]
+        names = [name for name, _ in form.typed()]
         assert names == ["kind", "name", *(f"config.{each['name']}" for each in kind["fields"])]
         for each in kind["fields"]:
             field = form.one(id=f"config.{each['name']}")
@@ -67,7 +67,7 @@ async def test_a_refusal_is_beside_the_field_and_what_is_secret_does_not_come_ba
     assert answer.status == 422
     assert SECRET not in answer.html
     assert form.one("span", id="config.token-error").text == "This is no token."
-    assert dict(form.fields()) == {
+    assert dict(form.typed()) == {
         "kind": "telegram",
         "name": "Phone",
         "config.token": "",

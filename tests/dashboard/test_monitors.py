@@ -127,7 +127,7 @@ async def test_a_refusal_is_beside_the_fields_and_what_was_typed_stays() -> None
     assert (schedule.get("aria-invalid"), schedule.get("value")) == ("true", "every day at 2am")
     assert "fortnight" in form.one("span", id="schedule-error").text
     assert form.one("input", id="grace_period_seconds").get("value") == "soon"
-    assert sorted(form.fields()) == sorted(changed(grace_period_seconds="soon"))
+    assert sorted(form.typed()) == sorted(changed(grace_period_seconds="soon"))
     assert "every 14 days" in form.one("div", role="alert").text
 
 
@@ -171,7 +171,7 @@ async def test_a_preview_without_scripts_is_the_form_again() -> None:
 
     assert [each.path for each in pages.api.sent()] == ["/v1/schedules/preview"]
     assert "Every day at 02:00" in shown.tree.one("div", id="preview").text
-    assert sorted(shown.tree.one("form", id="monitor-form").fields()) == sorted(TYPED)
+    assert sorted(shown.tree.one("form", id="monitor-form").typed()) == sorted(TYPED)
 
 
 async def test_a_pause_may_end_by_itself() -> None:

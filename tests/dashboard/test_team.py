@@ -190,7 +190,7 @@ async def test_a_refused_key_keeps_what_was_ticked() -> None:
     answer = await Pages.of("key-refused").specimen("key-refused")
 
     assert answer.status == 422
-    assert form_of(answer.tree, "/keys/new").fields() == [("name", "Pipeline"), ("days", "30")]
+    assert form_of(answer.tree, "/keys/new").typed() == [("name", "Pipeline"), ("days", "30")]
     assert answer.tree.one(id="scopes-error").text == "Name at least one."
 
 
@@ -307,3 +307,16 @@ async def test_the_first_team_is_not_offered_for_deletion() -> None:
 
     first = {**answers, "GET /v1/team": {**TEAM, "id": "00000000-0000-7000-8000-000000000001"}}
     assert not (await Pages.over(first).get("/settings")).tree.all("a", href="/settings/delete")
+
+
+@pytest.mark.parametrize(
+    ("page", "made"), [("/keys/new", "/v1/api-keys"), ("/settings/signing-key", "/v1/signing-key/rotate")]
+)
+async def test_what_is_shown_once_is_asked_for_once_for_each_form(page: str, made: str) -> None:
+    pages = Pages.over({"GET /v1/session": ADMIN})
+    forms = [(await pages.get(page)).tree.one("form", action=page).fields() for _ in range(2)]
+    for fields in (forms[0], forms[0], forms[1]):
+        await pages.post(page, fields)
+    first, again, other = [each.once for each in pages.api.questions(made)]
+    assert first == again != other
+    assert dict(forms[0])["once"] not in first, "what the key is made of is not kept"

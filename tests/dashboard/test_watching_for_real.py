@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from starlette.types import ASGIApp, Receive, Scope, Send
-from tests.dashboard.support import CannedApi, Pages
+from tests.dashboard.support import CannedApi, Pages, Shown
 
 from zerocron.app import run_node
 from zerocron.dashboard.specimens.secrets import PROVED
@@ -126,3 +126,44 @@ async def test_the_preview_is_of_a_monitor(pages: Pages) -> None:
     shown = await pages.post("/monitors/preview", [("schedule", "0 2 * * *"), ("timezone", "Europe/Paris")])
     assert len(shown.tree.all("li")) == 5
     assert (await pages.get("/alerts")).status == 200
+
+
+async def test_a_form_that_is_sent_twice_makes_one_thing(pages: Pages) -> None:
+    fields = dict((await pages.get("/jobs/new")).tree.one("form", id="job").fields())
+    fields |= {"name": "Report", "schedule": "every day at 2am", "url": "https://example.com/report", "do": "save"}
+    first, second = [await pages.post("/jobs/new", list(fields.items())) for _ in range(2)]
+    job = first.location.partition("?")[0]
+    assert second.location == first.location
+    assert len([each for each in (await pages.get("/jobs")).tree.all("a") if each.get("href") == job]) == 1
+
+    other = (await pages.post("/jobs/new", list((fields | {"name": "Another"}).items()))).location
+    assert other.startswith("/jobs/")
+    assert other != first.location, "whoever goes back and changes the form wants a second job"
+
+    run_now = (await pages.get(job)).tree.one("form", action=f"{job}/trigger").fields()
+    said = [(await pages.post(f"{job}/trigger", run_now)).location for _ in range(2)]
+    assert said == [f"{job}?done=triggered", f"{job}?done=triggered_before"]
+    assert len(_runs(await pages.get(job))) == 1
+    assert "not started a second time" in (await pages.get(said[1])).tree.text
+
+    anew = (await pages.get(job)).tree.one("form", action=f"{job}/trigger").fields()
+    assert (await pages.post(f"{job}/trigger", anew)).location == f"{job}?done=triggered"
+    assert len(_runs(await pages.get(job))) == 2
+
+
+async def test_a_refused_form_is_shown_with_another_key(pages: Pages) -> None:
+    keys = []
+    for path, typed in (
+        ("/jobs/new", [("do", "save"), ("once", "the first")]),
+        ("/monitors/new", [("once", "the first")]),
+        ("/channels/new", [("kind", "slack"), ("once", "the first")]),
+    ):
+        refused = await pages.post(path, typed)
+        assert refused.status == 422
+        keys.append(refused.tree.one("input", name="once").get("value"))
+    assert all(keys)
+    assert len({"the first", *keys}) == 4
+
+
+def _runs(shown: Shown) -> list[str]:
+    return sorted({href for each in shown.tree.all("a") if (href := each.get("href")).startswith("/runs/")})

@@ -6,6 +6,7 @@ right: a page can ask only what its reader may.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,13 +30,15 @@ Query = Mapping[str, str | int | bool | Sequence[str] | None]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the API said. `cookies` are its Set-Cookie headers, for the browser."""
+    """What the API said. `cookies` are its Set-Cookie headers, for the browser. `is_replay`: it is about something that
+    the same request made before."""
 
     status: int
     data: Any
     content: bytes = b""
     media_type: str = ""
     cookies: tuple[bytes, ...] = ()
+    is_replay: bool = False
 
 
 class Problem(Exception):
@@ -73,10 +76,20 @@ class Api:
         """Change something. Raises Problem."""
         return (await self.ask(method, path, query, body)).data
 
-    async def ask(self, method: str, path: str, query: Query | None = None, body: Any = None) -> Answer:
+    async def make(self, path: str, body: Any = None, *, once: str) -> Answer:
+        """Make something, once for each form: `once` is the text that the form was shown with (`ui.once()`). The same
+        form sent twice gets what the first one made. Raises Problem."""
+        return await self.ask("POST", path, body=body, once=once)
+
+    async def ask(
+        self, method: str, path: str, query: Query | None = None, body: Any = None, *, once: str = ""
+    ) -> Answer:
         """One request of the API. Raises Problem for every answer that is no success."""
         content = b"" if body is None else orjson.dumps(body)
-        return await self._asked(method, path, query, content, self._headers(path))
+        headers = self._headers(path)
+        if once:
+            headers.append((b"idempotency-key", _once_key(once, path, content)))
+        return await self._asked(method, path, query, content, headers)
 
     async def look(self, path: str, body: Any) -> Any:
         """What is there, of something that must not stand in an address. Raises Problem.
@@ -107,6 +120,12 @@ class Api:
         if self.cookies:
             headers = [(b"cookie", _held(headers, self.cookies)), *(pair for pair in headers if pair[0] != b"cookie")]
         return headers
+
+
+def _once_key(once: str, path: str, content: bytes) -> bytes:
+    """Another one when other things are asked for: whoever goes back to a form and changes it wants a second thing, and
+    is not told of keys. Of all of it a hash, because keys are kept and what is asked for may hold a secret."""
+    return hashlib.sha256(b"\n".join((once.encode(), path.encode(), content))).hexdigest().encode()
 
 
 def _held(headers: Sequence[tuple[bytes, bytes]], given: Sequence[bytes]) -> bytes:
@@ -142,7 +161,8 @@ async def call(application: ASGIApp, scope: Scope, content: bytes) -> Answer:
     raw = b"".join(parts)
     data = orjson.loads(raw) if raw and "json" in media_type.partition(";")[0] else None
     cookies = tuple(value for name, value in headers if name.lower() == b"set-cookie")
-    return Answer(int(head.get("status", 500)), data, raw, media_type, cookies)
+    is_replay = any(name.lower() == b"idempotent-replay" for name, _ in headers)
+    return Answer(int(head.get("status", 500)), data, raw, media_type, cookies, is_replay)
 
 
 def _scope(outer: Scope, method: str, path: str, query: Query | None, headers: list[tuple[bytes, bytes]]) -> Scope:

@@ -32,6 +32,7 @@ TEXTS: Mapping[str, str] = {
     "paused": N_("Paused."),
     "resumed": N_("Resumed."),
     "triggered": N_("Started. It is shown here in a moment."),
+    "triggered_before": N_("This was started already; it was not started a second time."),
     "sent": N_("Sent."),
     "revoked": N_("Revoked."),
     "signed_out": N_("You are signed out."),

@@ -8,6 +8,7 @@ another site, whatever the form does.
 from __future__ import annotations
 
 import gzip
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -82,6 +83,7 @@ class Site:
             "is_live": self.is_live,
             "notice": notice_of(visit),
             "problem": None,
+            "fresh_key": secrets.token_urlsafe,
             "when": telling.when,
             "until": telling.until,
             "length": telling.length,

@@ -70,10 +70,10 @@ async def create(visit: Visit) -> Response:
         return visit.go("/channels/new")
     document = {"kind": kind["kind"], "name": form.get("name"), "config": _config(kind, form)}
     try:
-        channel = await visit.api.send("POST", API, document)
+        made = await visit.api.make(API, document, once=form.get("once"))
     except Problem as problem:
         return visit.refused(problem, "channels/form.html", kind=kind, channel=None, fields=_kept(kind, form))
-    return visit.go(f"/channels/{channel['id']}", done="created")
+    return visit.go(f"/channels/{made.data['id']}", done="created")
 
 
 async def show_edit(visit: Visit) -> Response:

@@ -172,8 +172,14 @@ async def _channels(visit: Visit, named: list[str] | None) -> list[tuple[str, st
 
 
 async def trigger(visit: Visit) -> Response:
-    """POST /jobs/{job_id}/trigger."""
-    return await _done(visit, "trigger", "triggered")
+    """POST /jobs/{job_id}/trigger: one run for each time that the button was shown."""
+    job_id = visit.path["job_id"]
+    once = (await visit.form()).get("once")
+    try:
+        made = await visit.api.make(f"/v1/jobs/{job_id}/trigger", once=once)
+    except Problem as problem:
+        return await _not_done(visit, problem)
+    return visit.go(f"/jobs/{job_id}", done="triggered_before" if made.is_replay else "triggered")
 
 
 async def pause(visit: Visit) -> Response:
@@ -191,10 +197,14 @@ async def _done(visit: Visit, what: str, told: str) -> Response:
     try:
         await visit.api.send("POST", f"/v1/jobs/{job_id}/{what}")
     except Problem as problem:
-        if problem.status in (403, 404):
-            raise
-        return visit.refused(problem, "job/job.html", **await _whole(visit))
+        return await _not_done(visit, problem)
     return visit.go(f"/jobs/{job_id}", done=told)
+
+
+async def _not_done(visit: Visit, problem: Problem) -> Response:
+    if problem.status in (403, 404):
+        raise problem
+    return visit.refused(problem, "job/job.html", **await _whole(visit))
 
 
 async def delete(visit: Visit) -> Response:

@@ -96,6 +96,7 @@ class Content:
     tried: Shown | None = None
     try_problem: Problem | None = None
     more_rows: str = ""
+    once: str = ""
 
 
 # --- pages
@@ -160,7 +161,7 @@ async def try_part(visit: Visit) -> Response:
 async def _act(visit: Visit, job: Mapping[str, Any] | None) -> Response:
     """One of the buttons of the form, which works without scripts: `do` says which."""
     form = await visit.form()
-    content = Content(Draft.of_form(form), job, copied=form.get("copied"), curl=form.raw("curl"))
+    content = Content(Draft.of_form(form), job, copied=form.get("copied"), curl=form.raw("curl"), once=form.get("once"))
     wanted = form.get("do", "save")
     for name in ("schedule", "timezone"):
         if form.has(f"use.{name}"):
@@ -189,7 +190,7 @@ async def _save(visit: Visit, content: Content) -> Response:
         if content.theirs:
             return await _form(visit, content, _local(visit, 409, CHANGED_MEANWHILE))
     try:
-        made = await _send(visit, given, job)
+        made = await _send(visit, given, job, once=content.once)
     except Problem as problem:
         if problem.status == 401 or problem.status >= 500 or problem.code == "reauthenticate":
             raise
@@ -198,12 +199,11 @@ async def _save(visit: Visit, content: Content) -> Response:
     return visit.go(f"/jobs/{made['id']}", done="created" if job is None else "saved")
 
 
-async def _send(visit: Visit, given: Mapping[str, Any], job: Mapping[str, Any] | None) -> Any:
+async def _send(visit: Visit, given: Mapping[str, Any], job: Mapping[str, Any] | None, *, once: str) -> Any:
     if job is None:
         needed = {name: given[name] for name in job_draft.NEEDED}
-        return await visit.api.send(
-            "POST", "/v1/jobs", needed | differing(given, DEFAULTS) | {"language": visit.language}
-        )
+        document = needed | differing(given, DEFAULTS) | {"language": visit.language}
+        return (await visit.api.make("/v1/jobs", document, once=once)).data
     changed = differing(given, job)
     if "schedule" in changed:
         changed["language"] = visit.language

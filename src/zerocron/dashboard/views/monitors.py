@@ -151,10 +151,10 @@ async def create(visit: Visit) -> Response:
     if form.has("preview"):
         return await _previewed(visit, form, made)
     try:
-        monitor = await visit.api.send("POST", API, _document(visit, form))
+        made_now = await visit.api.make(API, _document(visit, form), once=form.get("once"))
     except Problem as problem:
         return visit.refused(problem, "monitors/form.html", **await made.content())
-    return visit.go(f"/monitors/{monitor['id']}", done="created")
+    return visit.go(f"/monitors/{made_now.data['id']}", done="created")
 
 
 async def show_edit(visit: Visit) -> Response:

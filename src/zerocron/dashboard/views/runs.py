@@ -42,11 +42,12 @@ async def show(visit: Visit) -> Response:
 async def replay(visit: Visit) -> Response:
     """POST /runs/{run_id}/replay: the job is triggered, as it is now."""
     run = await visit.api.get(f"/v1/runs/{segment(visit.path['run_id'])}")
+    once = (await visit.form()).get("once")
     try:
-        made = await visit.api.send("POST", f"/v1/jobs/{run['job_id']}/trigger")
+        made = await visit.api.make(f"/v1/jobs/{run['job_id']}/trigger", once=once)
     except Problem as problem:
         return visit.refused(problem, "runs/run.html", **await _content(visit, run))
-    return visit.go(f"/runs/{made['id']}", done="triggered")
+    return visit.go(f"/runs/{made.data['id']}", done="triggered_before" if made.is_replay else "triggered")
 
 
 async def body(visit: Visit) -> Response:

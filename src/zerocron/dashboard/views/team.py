@@ -232,7 +232,7 @@ async def make_key(visit: Visit) -> Response:
     days = form.get("days")
     body = {"name": form.get("name"), "scopes": form.all("scopes"), "expires_at": _after(visit, days)}
     try:
-        made = await visit.api.send("POST", "/v1/api-keys", body)
+        made = (await visit.api.make("/v1/api-keys", body, once=form.get("once"))).data
     except Problem as problem:
         given = {"name": form.get("name"), "scopes": form.all("scopes"), "days": days}
         return visit.refused(problem, "team/new_key.html", scopes_given=_scopes(visit), days_given=KEY_DAYS, **given)
@@ -376,8 +376,9 @@ async def ask_rotate(visit: Visit) -> Response:
 
 async def rotate(visit: Visit) -> Response:
     """POST /settings/signing-key: the one page that shows the new key."""
+    once = (await visit.form()).get("once")
     try:
-        made = await visit.api.send("POST", "/v1/signing-key/rotate")
+        made = (await visit.api.make("/v1/signing-key/rotate", once=once)).data
     except Problem as problem:
         return visit.refused(problem, "team/rotate.html", signing_key=await _signing_key(visit))
     return visit.page("team/rotated.html", made=made)
