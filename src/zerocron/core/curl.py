@@ -262,7 +262,8 @@ class _Reader:
         if not self._urls:
             raise _refused("The command names no address.")
         if len(self._urls) > 1:
-            self._warn(f"Only the first of {len(self._urls)} addresses was taken; make a job for each.")
+            others = _shown(", ".join(self._urls[1:]))
+            self._warn(f"Only the first of {len(self._urls)} addresses was taken; make a job for each other: {others}")
         self._made.url = self._address(self._urls[0])
         self._authorise()
         has_data = bool(self._data or self._json)
