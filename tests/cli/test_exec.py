@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.cli.support import PROGRAM, Cli, read_line, stop
 
+from zerocron.cli.pings import _Execution
 from zerocron.clock import SystemClock
 
 CLOCK = SystemClock()
@@ -190,6 +191,20 @@ def test_a_signal_while_the_end_is_reported_ends_it_at_once(
         begun = CLOCK.monotonic()
         assert stop(process, number) == 3
         assert CLOCK.monotonic() - begun < 2
+
+
+def test_a_signal_in_the_moment_in_which_the_command_ends_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system has forgotten the command, and its exit code is not known yet."""
+    left: list[int] = []
+    monkeypatch.setattr(os, "_exit", left.append)
+    execution = _Execution(None, ["true"], keep_output=False)
+    with subprocess.Popen(["true"]) as process:
+        os.waitpid(process.pid, 0)
+        execution._process = process
+        execution._pass_on(signal.SIGTERM, None)
+        assert left == []
+        execution._end_with(3)
+    assert left == [3]
 
 
 def test_all_output_arrives_however_slowly_it_is_read(home: Cli) -> None:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.dashboard.support import CannedApi, Pages, Shown
 
 from zerocron.app import run_node
+from zerocron.core.access import Permission
 from zerocron.dashboard.specimens.secrets import PROVED
 from zerocron.settings import Settings
 
@@ -41,7 +42,7 @@ class SignedIn(CannedApi):
 async def pages(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pages]:
     folder: Path = tmp_path_factory.mktemp("pages")
     async with run_node(Settings(data_dir=folder, drain_seconds=0)) as node:
-        _, token = await node.keys.create(str(uuid.uuid4()), "test")
+        _, token = await node.keys.create(str(uuid.uuid4()), "test", scopes=frozenset(Permission))
         yield Pages(SignedIn(node.application, token.text))
 
 

@@ -408,6 +408,12 @@ class Scene(ABC):
     def runs(self, job_id: str) -> list[dict[str, Any]]:
         return self.rows("SELECT * FROM runs WHERE job_id = ? ORDER BY scheduled_for, trigger_key", job_id)
 
+    def missed(self, job_id: str, after: int) -> int:
+        """How many slots are told as missed by rows that reach beyond an instant. Who was behind when it was killed
+        leaves slots from before, and one row tells of all that follow one another."""
+        rows = [run for run in self.runs(job_id) if run["reason"] == "missed"]
+        return sum(run["count"] for run in rows if (run["scheduled_until"] or run["scheduled_for"]) > after)
+
     def executions(self, run_id: str) -> list[dict[str, Any]]:
         return self.rows("SELECT * FROM executions WHERE run_id = ? ORDER BY attempt", run_id)
 

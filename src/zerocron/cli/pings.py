@@ -128,6 +128,7 @@ class _Execution:
         self._ended = threading.Event()
         self._pending: list[int] = []
         self._caught: list[int] = []
+        self._came_too_late = False
         self._process: subprocess.Popen[bytes] | None = None
         self._code = 0
 
@@ -174,6 +175,8 @@ class _Execution:
         self._code = code
         for number in self._caught:
             signal.signal(number, lambda _number, _frame: os._exit(code))
+        if self._came_too_late:
+            os._exit(code)
 
     def _copy(self, source: IO[bytes], sink: TextIO | None) -> None:
         """Pass on what the command writes, as it comes, and keep the end of it."""
@@ -210,7 +213,10 @@ class _Execution:
         if self._process is None:
             self._pending.append(number)
         elif self._process.returncode is None:
-            self._process.send_signal(number)
+            try:
+                os.kill(self._process.pid, number)
+            except ProcessLookupError:
+                self._came_too_late = True  # it is over, and its exit code is known in a moment
         else:  # it has ended in this moment
             os._exit(_of_shell(self._process.returncode))
 
