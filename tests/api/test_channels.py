@@ -197,12 +197,15 @@ async def test_another_teams_channel_cannot_be_named(api: Client, stranger: Clie
     assert answer.problem(422, "notify.channels").startswith(f"There is no channel {theirs['id']}.")
 
 
-@pytest.mark.parametrize(("kind", "is_warned"), [("email", True), ("fake", False)])
+@pytest.mark.parametrize(
+    ("kind", "has_server", "is_warned"), [("email", False, True), ("email", True, False), ("fake", False, False)]
+)
 def test_a_channel_of_mail_on_a_server_without_a_mail_server_says_that_nothing_is_sent(
-    kind: str, is_warned: bool
+    kind: str, has_server: bool, is_warned: bool
 ) -> None:
     nothing: Any = None
-    outlets = Outlets({"email": Email(), "fake": FakeKind()}, Ways(nothing, lambda: 0))
+    server: Any = object() if has_server else None
+    outlets = Outlets({"email": Email(), "fake": FakeKind()}, Ways(nothing, lambda: 0, server))
     channels = Channels(ledger=nothing, clock=nothing, secrets=nothing, outlets=outlets)
     row: Any = SimpleNamespace(kind=kind)
     assert ("ZEROCRON_MAIL_URL" in (channels.warning(row) or "")) is is_warned

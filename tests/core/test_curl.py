@@ -243,6 +243,27 @@ def test_a_file_is_named_in_its_refusal() -> None:
         parse("curl -d @body.json https://example.com")
 
 
+@given(st.text())
+def test_a_quote_that_is_not_closed_reaches_to_the_end(text: str) -> None:
+    """Else each quote within it would be looked at to the end again: 20,000 characters took more than a second."""
+    for quote in ('"', "$'"):
+        assert shell_words._QUOTED.match(quote + text)
+
+
+@pytest.mark.parametrize(
+    ("command", "body"),
+    [
+        ("""curl https://x.example --data-raw $'{"p":"it\\'s ^"}'""", """{"p":"it's ^"}"""),
+        ("""curl https://x.example -H it\\'s:1 -d 'a^"b'""", 'a^"b'),
+        ("curl https://x.example -d a^'b'\n -H 'x: y^z'", "a^b"),
+        ("""curl ^"https://x.example^" ^\n -H ^"accept: it's^" ^\n --data-raw ^"^{^\\^"a^\\^":1^}^\"""", '{"a":1}'),
+        ("""curl "https://x.example" ^\r\n -H "a: it's" -d "it's\"""", "it's"),
+    ],
+)
+def test_a_caret_escapes_in_a_command_of_windows_alone(command: str, body: str) -> None:
+    assert parse(command).body == body
+
+
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=200), st.booleans())
 @example('^"', False)
 @example("^\n", False)
@@ -315,3 +336,17 @@ def test_an_address_that_is_left_out_is_named() -> None:
     assert found.warnings == [
         "Only the first of 3 addresses was taken; make a job for each other: https://example.com/b, --nope"
     ]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["-H 'a: b' ", "$A ", "'", '"', "\\", '\\"', '"\\', "$'", "^\n", "-sS ", "-H 'x: y' -d a ", "--x ", "{[", "`"],
+)
+def test_a_hostile_command_makes_little(piece: str) -> None:
+    text = ("curl https://example.com " + piece * COMMAND_CHARACTERS_MAX)[:COMMAND_CHARACTERS_MAX]
+    try:
+        found = parse(text)
+    except Invalid:
+        return
+    assert len(found.warnings) <= WARNINGS_MAX + 12
+    assert len(found.headers) <= 51

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from tests.dashboard.support import Element, Pages
 
+from zerocron.dashboard.site import Site
 from zerocron.dashboard.specimens.account import ELEVATED
 from zerocron.dashboard.specimens.kinds import SESSION, page_of, session
 from zerocron.dashboard.specimens.team import AUDIT, INVITATION, INVITED, KEYS, MADE_KEY, MEMBERS, SIGNING_KEY, TEAM
@@ -320,3 +322,17 @@ async def test_what_is_shown_once_is_asked_for_once_for_each_form(page: str, mad
     first, again, other = [each.once for each in pages.api.questions(made)]
     assert first == again != other
     assert dict(forms[0])["once"] not in first, "what the key is made of is not kept"
+
+
+async def test_a_form_for_a_key_that_is_sent_again_a_while_later_is_the_same_form(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is sent says until when the key is good, which the form says in days."""
+    pages = Pages.over({"GET /v1/session": ADMIN})
+    fields = (await pages.get("/keys/new")).tree.one("form", action="/keys/new").fields()
+    for day in (1, 2):
+        monkeypatch.setattr(Site, "now", lambda _site, day=day: datetime(2027, 1, day, tzinfo=UTC))
+        await pages.post("/keys/new", fields)
+    first, again = pages.api.questions("/v1/api-keys")
+    assert first.body["expires_at"] != again.body["expires_at"]
+    assert first.once == again.once

@@ -131,7 +131,7 @@ async def test_the_preview_is_of_a_monitor(pages: Pages) -> None:
 
 async def test_a_form_that_is_sent_twice_makes_one_thing(pages: Pages) -> None:
     fields = dict((await pages.get("/jobs/new")).tree.one("form", id="job").fields())
-    fields |= {"name": "Report", "schedule": "every day at 2am", "url": "https://example.com/report", "do": "save"}
+    fields |= {"name": "Report", "schedule": "0 0 1 1 *", "url": "http://127.0.0.1:9/report", "do": "save"}
     first, second = [await pages.post("/jobs/new", list(fields.items())) for _ in range(2)]
     job = first.location.partition("?")[0]
     assert second.location == first.location

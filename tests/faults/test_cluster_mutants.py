@@ -135,6 +135,8 @@ async def one_comes_back_before_the_other(cluster: Cluster, mutants: Mutants) ->
 async def woken_after_a_claim(cluster: Cluster, mutants: Mutants) -> None:
     """n1 halts between claim and start until it is given up; when it goes on, nobody is quicker than it."""
     await cluster.start("n1", mutants=mutants, stop_at="claimed:1:pause")
+    # They are due at the next whole second, and n1, which makes them, answers no more from then on.
+    await moment((1_000 - cluster.now_ms() % 1_000 + 50) / 1000)
     jobs = await many(cluster, "job", 4, catchup="all", overlap="allow")
     go_on = await cluster["n1"].frozen()
     await cluster.start("n2", mutants=mutants)

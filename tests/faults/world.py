@@ -409,10 +409,15 @@ class Scene(ABC):
         return self.rows("SELECT * FROM runs WHERE job_id = ? ORDER BY scheduled_for, trigger_key", job_id)
 
     def missed(self, job_id: str, after: int) -> int:
-        """How many slots are told as missed by rows that reach beyond an instant. Who was behind when it was killed
-        leaves slots from before, and one row tells of all that follow one another."""
-        rows = [run for run in self.runs(job_id) if run["reason"] == "missed"]
-        return sum(run["count"] for run in rows if (run["scheduled_until"] or run["scheduled_for"]) > after)
+        """How many slots of a job of every second are told as missed after an instant. Who was behind when it was
+        killed leaves slots from before, and one row tells of all that follow one another."""
+        found = 0
+        for run in self.runs(job_id):
+            if run["reason"] == "missed":
+                until = run["scheduled_until"] or run["scheduled_for"]
+                before = max(0, (after - run["scheduled_for"]) // 1_000 + 1)
+                found += max(0, run["count"] - before) if until > after else 0
+        return found
 
     def executions(self, run_id: str) -> list[dict[str, Any]]:
         return self.rows("SELECT * FROM executions WHERE run_id = ? ORDER BY attempt", run_id)

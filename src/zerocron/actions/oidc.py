@@ -20,7 +20,7 @@ import orjson
 from zerocron.clock import Clock
 from zerocron.core.exchange import Outcome, Request
 from zerocron.core.id_tokens import Claims, NotGenuine, UnknownKey, claims_of, read_id_token
-from zerocron.core.single_sign_on import Flow, Refusal, SignInRefused
+from zerocron.core.single_sign_on import Flow, NotNow, Refusal, SignInRefused
 
 Send = Callable[[Request], Awaitable[Outcome]]
 Json = dict[str, Any]
@@ -89,7 +89,7 @@ class Issuer:
     async def claims(self, code: str, flow: Flow) -> Claims:
         """Who signed in, for the code that came with the browser. Raises SignInRefused."""
         if self._under_way >= AT_ONCE_MAX:
-            raise SignInRefused(Refusal.BUSY)
+            raise NotNow(Refusal.BUSY)
         self._under_way += 1
         try:
             answer = await self._exchange(code, flow)
@@ -201,9 +201,10 @@ class Issuer:
         outcome = await self._send(Request(method, url, headers, body, TIMEOUT_SECONDS, redirects=0))
         if outcome.response is None:
             reason = outcome.failure.message if outcome.failure else ""
-            raise SignInRefused(Refusal.ISSUER, f"{what}: {reason}")
+            raise NotNow(Refusal.ISSUER, f"{what}: {reason}")
         if outcome.response.status != 200 or len(outcome.response.body) > ANSWER_BYTES_MAX:
-            raise SignInRefused(Refusal.ISSUER, f"{what}: it answered {outcome.response.status}{_error(outcome)}")
+            kind = NotNow if outcome.response.status >= 500 else SignInRefused
+            raise kind(Refusal.ISSUER, f"{what}: it answered {outcome.response.status}{_error(outcome)}")
         return _json(outcome.response.body, what)
 
 

@@ -10,7 +10,9 @@ A network has its allowance of beginnings and of answers, which who comes in get
 
 from __future__ import annotations
 
+import contextlib
 import hmac
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import structlog
@@ -23,13 +25,22 @@ from zerocron.actions.sign_ins import ELEVATED_MS, Opened, SignIns, Visitor
 from zerocron.channels.text import one_line
 from zerocron.clock import Clock
 from zerocron.core.access import Actor, Role
-from zerocron.core.errors import Forbidden, TooMany
+from zerocron.core.errors import Forbidden, TooMany, Unavailable
 from zerocron.core.limits import Buckets, Claims, give_each_back, network_of, take_each
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.opaque import new_opaque
 from zerocron.core.people import NAME_CHARACTERS_MAX, Method, PersonStatus, known_email
 from zerocron.core.sealing import Keyring
-from zerocron.core.single_sign_on import FLOW_SECONDS_MAX, Flow, Refusal, SignInRefused, UsedFlows, read_flow, safe_path
+from zerocron.core.single_sign_on import (
+    FLOW_SECONDS_MAX,
+    Flow,
+    NotNow,
+    Refusal,
+    SignInRefused,
+    UsedFlows,
+    read_flow,
+    safe_path,
+)
 from zerocron.storage.ledger import audit
 from zerocron.storage.ledger import identities as identity_rows
 from zerocron.storage.ledger import one_time_links as link_rows
@@ -96,7 +107,6 @@ class SingleSignOn:
         """(where to send the browser, what it is to keep meanwhile). `is_proof`: the issuer is to ask anew who they
         are. Raises SignInRefused."""
         issuer = self._one()
-        self._take([(self._starts, network_of(visitor.address))])
         flow = Flow(
             state=new_opaque(),
             nonce=new_opaque(),
@@ -105,17 +115,23 @@ class SingleSignOn:
             is_proof=is_proof,
             expires_at=self._clock.now() + FLOW_SECONDS_MAX * 1000,
         )
-        return await issuer.sign_in_url(flow), flow.signed(self._keyring)
+        with self._allowed([(self._starts, network_of(visitor.address))]):
+            return await issuer.sign_in_url(flow), flow.signed(self._keyring)
 
     async def finish(self, kept: str | None, answer: Answer, visitor: Visitor) -> tuple[Opened, str]:
         """The sign-in of who comes back from the issuer, and where they wanted to go. Raises SignInRefused."""
         issuer = self._one()
-        network = network_of(visitor.address)
-        claims: Claims = [(self._answers, network)]
-        self._take(claims)
         flow = read_flow(kept, self._keyring, self._clock.now())
         if not hmac.compare_digest((answer.state or "").encode(), flow.state.encode()):
             raise SignInRefused(Refusal.EXPIRED, "the state is another one")
+        network = network_of(visitor.address)
+        answers: Claims = [(self._answers, network)]
+        with self._allowed(answers):
+            opened = await self._finish(issuer, flow, answer, visitor)
+        give_each_back([*answers, (self._starts, network)], self._clock.monotonic())  # an office has one network
+        return opened, flow.path
+
+    async def _finish(self, issuer: Issuer, flow: Flow, answer: Answer, visitor: Visitor) -> Opened:
         self._used_flows.use(flow, self._clock.now())
         if answer.issuer is not None and answer.issuer != issuer.url:
             raise SignInRefused(Refusal.ISSUER, "the answer came from another issuer")
@@ -133,9 +149,7 @@ class SingleSignOn:
             told.subject,
             is_elevated=told.auth_time is not None and told.auth_time > since,
         )
-        opened = await self._let_in(vouched, visitor)
-        give_each_back([*claims, (self._starts, network)], self._clock.monotonic())  # many may sign in from one office
-        return opened, flow.path
+        return await self._let_in(vouched, visitor)
 
     async def enter(self, signed_in_as: str | None, visitor: Visitor) -> Opened:
         """The sign-in of who the proxy says is there. Raises SignInRefused."""
@@ -146,11 +160,18 @@ class SingleSignOn:
             raise SignInRefused(Refusal.NO_HEADER)
         return await self._let_in(Vouched(Method.TRUSTED_HEADER, email), visitor)
 
-    def _take(self, claims: Claims) -> None:
+    @contextlib.contextmanager
+    def _allowed(self, claims: Claims) -> Iterator[None]:
+        """What is done within costs the claims, unless it fails through nothing that who came in has done."""
         try:
             take_each(claims, self._clock.monotonic())
         except TooMany as error:
             raise SignInRefused(Refusal.TOO_MANY, error.message) from None
+        try:
+            yield
+        except (NotNow, Unavailable):
+            give_each_back(claims, self._clock.monotonic())
+            raise
 
     def _one(self) -> Issuer:
         if self._issuer is None:

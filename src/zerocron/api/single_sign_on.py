@@ -38,6 +38,8 @@ async def start_at_issuer(
     request: Request, services: Use, visitor: FromWhere, next: Given = None, prove: bool = False
 ) -> Response:
     """To the issuer. `next`: a path of this server to go on to; `prove`: the issuer is to ask anew who it is."""
+    if not _is_gone_to(request):
+        return _onwards(services, "/sign-in")
     begun = await _tried(services.single_sign_on.start(next, visitor, is_proof=prove))
     if isinstance(begun, Refusal):
         return _refused(services, begun)
@@ -58,6 +60,8 @@ async def come_back_from_issuer(
     error: Given = None,
 ) -> Response:
     """From the issuer, signed in there."""
+    if not _is_gone_to(request):
+        return _onwards(services, "/sign-in")
     kept = cookie_parser(request.headers.get("cookie", "")).get(_cookie_name(request, services))
     done = await _tried(services.single_sign_on.finish(kept, Answer(code, state, iss, error), visitor))
     if isinstance(done, Refusal):
@@ -72,17 +76,22 @@ async def come_back_from_issuer(
 
 @router.get("/header")
 async def enter_by_header(request: Request, services: Use, visitor: FromWhere, next: Given = None) -> Response:
-    """By the word of the trusted proxy through which this came. Only where somebody goes there: an image or a frame
-    on a page of another site must not open sign-ins."""
-    mode, target = (request.headers.get(f"sec-fetch-{name}") for name in ("mode", "dest"))
-    if mode not in (None, "navigate") or target not in (None, "document"):
-        return _refused(services, Refusal.NO_HEADER)
+    """By the word of the trusted proxy through which this came."""
+    if not _is_gone_to(request):
+        return _onwards(services, "/sign-in")
     opened = await _tried(services.single_sign_on.enter(request.scope.get(SIGNED_IN_AS), visitor))
     if isinstance(opened, Refusal):
         return _refused(services, opened)
     response = _onwards(services, safe_path(next))
     answer_opened(opened, request, response, services.base_url)
     return response
+
+
+def _is_gone_to(request: Request) -> bool:
+    """Whether somebody goes there, as far as the browser says. An image, a script or a frame on a page of another site
+    must open no sign-ins, end none that is under way, and use up nobody's allowance."""
+    mode, target = (request.headers.get(f"sec-fetch-{name}") for name in ("mode", "dest"))
+    return mode in (None, "navigate") and target in (None, "document")
 
 
 async def _tried(attempt: Awaitable[T]) -> T | Refusal:

@@ -26,7 +26,7 @@ def texts(config: Mapping[str, object], fields: Collection[ConfigField], charact
     for field in fields:
         value = config.get(field.name)
         if value is not None and not isinstance(value, str):
-            faults.append(FieldError(f"config.{field.name}", "This is a text."))
+            faults.append(FieldError(f"config.{field.name}", "This has to be a text."))
         elif value is None or not value.strip():
             if field.required:
                 example = f" Such as {field.example}" if field.example else ""

@@ -144,7 +144,7 @@ class _Execution:
             return self._could_not_start(error, starting)
         self._process = process
         for number in self._pending:
-            process.send_signal(number)
+            self._send(number)
         readers = [
             threading.Thread(target=self._copy, args=streams, daemon=True)
             for streams in ((process.stdout, sys.stdout), (process.stderr, sys.stderr))
@@ -175,7 +175,7 @@ class _Execution:
         self._code = code
         for number in self._caught:
             signal.signal(number, lambda _number, _frame: os._exit(code))
-        if self._came_too_late:
+        if self._came_too_late or (self._pending and self._process is None):
             os._exit(code)
 
     def _copy(self, source: IO[bytes], sink: TextIO | None) -> None:
@@ -213,12 +213,18 @@ class _Execution:
         if self._process is None:
             self._pending.append(number)
         elif self._process.returncode is None:
-            try:
-                os.kill(self._process.pid, number)
-            except ProcessLookupError:
-                self._came_too_late = True  # it is over, and its exit code is known in a moment
+            self._send(number)
         else:  # it has ended in this moment
             os._exit(_of_shell(self._process.returncode))
+
+    def _send(self, number: int) -> None:
+        assert self._process is not None
+        try:
+            os.kill(self._process.pid, number)
+        except ProcessLookupError:
+            self._came_too_late = True  # it is over, and its exit code is known in a moment
+        except PermissionError:
+            pass  # it is somebody else's, as by sudo: it goes on, and so do we
 
     def _report_end(self, starting: threading.Thread) -> None:
         """In a thread, because looking up a name has no time limit of its own."""

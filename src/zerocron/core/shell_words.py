@@ -19,7 +19,9 @@ _ESCAPES = {
 }  # fmt: skip
 _CODE = re.compile(r"x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|[0-7]{1,3}")
 _VARIABLE = re.compile(r"\$(?:\{[^}]{0,80}\}|[A-Za-z_][A-Za-z0-9_]{0,79}|\()")
-_QUOTED = re.compile(r"""'[^']*'|(?<!\^)"(?:\\.|[^"\\])*\"""", re.DOTALL)
+_QUOTED = re.compile(r"""\\.|\$'(?:\\.|[^'\\])*'?|'[^']*'|(?<!\^)"(?:\\.|[^"\\])*"?""", re.DOTALL)
+"""What a caret in it says nothing of. A quote that is not closed reaches to the end, so that no text is read twice."""
+
 _OF_WINDOWS = re.compile(r"\^(?:\"|\r?\n)")
 _CARET = re.compile(r"\^(\r?\n|.)", re.DOTALL)
 
@@ -41,7 +43,7 @@ def split(text: str) -> Words:
 
 def _without_carets(text: str) -> str:
     """The text of a Windows command, where a caret escapes what follows it; any other text as it is."""
-    if not _OF_WINDOWS.search(_QUOTED.sub("", text)):
+    if not _OF_WINDOWS.search(_QUOTED.sub("_", text)):
         return text
     return _CARET.sub(lambda match: "" if match[1].endswith("\n") else match[1], text)
 

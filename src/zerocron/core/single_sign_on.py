@@ -56,6 +56,10 @@ class SignInRefused(Exception):
         self.why = why
 
 
+class NotNow(SignInRefused):
+    """The issuer or we could not; it is nothing that who came in has done."""
+
+
 def safe_path(text: str | None) -> str:
     """A path of this server to go on to; the first page instead of anything that may lead elsewhere."""
     if not text or len(text) > PATH_CHARACTERS_MAX or not text.isascii() or not text.isprintable():
@@ -123,8 +127,9 @@ def read_flow(cookie: str | None, keys: Keyring, now: Instant) -> Flow:
 class UsedFlows:
     """Which flows have come back, until they expire, so that each of them does so once.
 
-    Of one node: another one does not know of it, where the issuer refuses the code, which works once, too. In bounded
-    memory: beyond `FLOWS_REMEMBERED_MAX` the one that was used longest ago is forgotten.
+    Of one node: another one, or one that was restarted, does not know of it, and only a code that was used before is
+    refused there, by the issuer. In bounded memory: beyond `FLOWS_REMEMBERED_MAX` the one that was used longest ago is
+    forgotten.
     """
 
     def __init__(self) -> None:

@@ -76,20 +76,22 @@ class Api:
         """Change something. Raises Problem."""
         return (await self.ask(method, path, query, body)).data
 
-    async def make(self, path: str, body: Any = None, *, once: str) -> Answer:
+    async def make(self, path: str, body: Any = None, *, once: str, typed: Any = None) -> Answer:
         """Make something, once for each form: `once` is the text that the form was shown with (`ui.once()`). The same
-        form sent twice gets what the first one made. Raises Problem."""
-        return await self.ask("POST", path, body=body, once=once)
-
-    async def ask(
-        self, method: str, path: str, query: Query | None = None, body: Any = None, *, once: str = ""
-    ) -> Answer:
-        """One request of the API. Raises Problem for every answer that is no success."""
+        form sent twice gets what the first one made. `typed`: what makes it the same form, where the body has more in
+        it than was typed, such as an instant. Raises Problem."""
         content = b"" if body is None else orjson.dumps(body)
         headers = self._headers(path)
         if once:
-            headers.append((b"idempotency-key", _once_key(once, path, content)))
-        return await self._asked(method, path, query, content, headers)
+            headers.append(
+                (b"idempotency-key", _once_key(once, path, content if typed is None else orjson.dumps(typed)))
+            )
+        return await self._asked("POST", path, None, content, headers)
+
+    async def ask(self, method: str, path: str, query: Query | None = None, body: Any = None) -> Answer:
+        """One request of the API. Raises Problem for every answer that is no success."""
+        content = b"" if body is None else orjson.dumps(body)
+        return await self._asked(method, path, query, content, self._headers(path))
 
     async def look(self, path: str, body: Any) -> Any:
         """What is there, of something that must not stand in an address. Raises Problem.

@@ -27,7 +27,7 @@ from zerocron.core.secret import Secret
 from zerocron.engine.attempt import Attempt, Result, Started
 from zerocron.engine.judging import execution_of, judge, takes_long
 from zerocron.engine.preparing import LEDGER_AWAY, Prepared, Secrets, SigningKeys, prepare
-from zerocron.engine.reads import patiently
+from zerocron.engine.reads import READ_AGAIN_SECONDS, patiently
 from zerocron.engine.rendering import NotSent
 from zerocron.engine.tally import Lateness
 from zerocron.metrics import Metrics
@@ -43,7 +43,8 @@ Stopped = Callable[[Run], Awaitable[Reason | None]]
 
 LATE_LOOK_MS = 100
 """An attempt that begins so long after it was committed is looked at once more: whoever stopped the job meanwhile was
-told that nothing begins any more (promise 8). One committed before its slot is, as soon as it is late at all."""
+told that nothing begins any more (promise 8). One committed before its slot is, as soon as it is late at all. Of an
+attempt that was looked at, the permit may take so long, or it is looked at again."""
 
 EARLY_SECONDS_MAX = 1.0
 """No run is committed longer before it begins."""
@@ -222,6 +223,7 @@ class Executor:
             attempt = Attempt(started.run, started.definition or await self._loaded(started.run))
             prepared = await prepare(attempt, secrets=self._secrets, signing_keys=self._signing_keys)
             late = await self._is_late(started.run)
+            # Until one look and one permit came without a gap in which somebody could have stopped the job.
             while True:
                 begun = self._clock.now()  # before the look: whoever stops the job from here on was not first
                 is_known, stopped = True, None
@@ -229,6 +231,7 @@ class Executor:
                     stopped = await self._stopped(started.run) if late else None
                 except Unavailable:
                     is_known = False  # somebody may have been told that it is stopped before the ledger went away
+                    await self._clock.sleep(READ_AGAIN_SECONDS)
                 asked_at = self._clock.monotonic()
                 if not await self._permit(started.run):
                     log.warning("attempt_not_sent", run_id=started.run.id, reason="its session has ended")
@@ -256,7 +259,7 @@ class Executor:
         if begins_at > self._clock.now():
             await self._due(run)
         elif run.attempt == 1 and run.created_at < begins_at == run.scheduled_for:
-            late_ms_max = 0  # the answer to the commit came too late for whoever waited for this to begin
+            late_ms_max = 0  # it was committed early (decision 0011), and the commit's answer came after the slot
         return not 0 <= self._clock.now() - begins_at <= late_ms_max  # a clock that was set back tells nothing
 
     def _called_off(self, started: Started, reason: Reason) -> Result:

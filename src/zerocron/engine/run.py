@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol
 
 import structlog
@@ -26,7 +25,7 @@ from zerocron.engine.executor import Executor, Send
 from zerocron.engine.finisher import Finisher
 from zerocron.engine.heartbeat import Heartbeat
 from zerocron.engine.notifier import Notifier
-from zerocron.engine.reads import SharedReads, patiently
+from zerocron.engine.reads import SharedReads
 from zerocron.engine.retention import Retention
 from zerocron.engine.scheduler import Scheduler
 from zerocron.engine.sessions import Session
@@ -158,7 +157,7 @@ class Engine:
         outlets: Outlets | None = None,
         stop_point: StopPoint = lambda _name: None,
     ) -> None:
-        self.session, self._ledger, self._metrics, self._clock = session, ledger, metrics, clock
+        self.session, self._ledger, self._metrics = session, ledger, metrics
         keyring = keyring or Keyring()
         self._finisher = Finisher(
             ledger=ledger,
@@ -261,7 +260,7 @@ class Engine:
         return await self._ledger.read(lambda connection: job_rows.statuses(connection, job_ids))
 
     async def _why_stopped(self, run: Run) -> Reason | None:
-        found = await patiently(self._clock, partial(self._statuses.get, frozenset([run.job_id])))
+        found = await self._statuses.get(frozenset([run.job_id]))
         return STOPPED.get(found.get(run.job_id, JobStatus.ACTIVE))
 
     async def start(self) -> None:

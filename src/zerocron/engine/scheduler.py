@@ -8,6 +8,7 @@ aside for a moment and the rest of its batch goes on.
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -226,8 +227,10 @@ class Scheduler:
             return sum([await self._look(together, [member]) for member in members])
 
     async def _put_back(self, members: Sequence[str]) -> None:
+        """What nobody has looked at is due again soon. When the timetable is away, too, its hiding ends by itself."""
         if members:
-            await self._timetable.put(dict.fromkeys(members, self._clock.now() + SET_ASIDE_MS))
+            with contextlib.suppress(TimetableAway):
+                await self._timetable.put(dict.fromkeys(members, self._clock.now() + SET_ASIDE_MS))
 
     async def _start(self, members: Sequence[str]) -> int:
         """Start them in one transaction, or one by one if that fails; how many runs were started or slots skipped."""

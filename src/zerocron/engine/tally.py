@@ -83,7 +83,7 @@ class Tally:
             requests = sum(count for (team_id, *_), count in taken.items() if team_id != hours.EVERYBODY)
             log.warning("lateness_perhaps_not_counted", requests=requests)  # rather missing than there twice
             raise
-        except BaseException:
+        except Exception:
             self._lateness.put_back(taken)
             raise
 

@@ -347,7 +347,7 @@ _REFUSED = (
     clause("[cada|en] (navidad|pascua|semana santa|nochevieja|ramadan)", m.give(m.No("feast")), "cada navidad => no feast"),
     clause("[al] (amanecer|atardecer|anochecer|salir el sol|ponerse el sol)", m.give(m.No("sun")), "al amanecer => no sun"),
     clause("(al azar|aleatoriamente|a veces|a menudo|regularmente|de vez en cuando)", m.give(m.No("random")), "al azar entre las 9:00 y las 17:00 => no random"),
-    clause("[a] (sobre|hacia|alrededor de|aproximadamente|aproximadamente a|cerca de) [las|la] AT_TIMES", m.about, "todos los días hacia las 9 => no about", "cada lunes sobre las 9:30 => no about", "todos los días alrededor de las 9 => no about"),
+    clause("[a] (sobre|hacia|eso de|alrededor de|aproximadamente|aproximadamente a|cerca de) [las|la] AT_TIMES", m.about, "todos los días hacia las 9 => no about", "a eso de las 9 => no about", "cada lunes sobre las 9:30 => no about", "todos los días alrededor de las 9 => no about"),
     clause("(a partir del|hasta el|hasta|a partir de|desde el|empezando el|desde)", m.give(m.No("bounded")), "todos los días a partir del 3 de marzo => no bounded"),
     clause("durante [las|los] NUM [proximas|proximos] UNIT", m.give(m.No("bounded")), "cada jueves durante tres semanas => no bounded"),
     clause("[el] DAYSET (que viene|proximo|siguiente)", m.no_days("next_day"), "el martes que viene => no next_day"),

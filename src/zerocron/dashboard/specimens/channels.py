@@ -182,6 +182,8 @@ _WRONG = {
     ],
 }
 _FORM = {"GET /v1/channel-kinds": KINDS}
+_NO_SERVER = {"warning": "This server has no mail server: its operator sets ZEROCRON_MAIL_URL."}
+
 
 SPECIMENS: tuple[Specimen, ...] = (
     Specimen("channels", "Channels", "/channels", {"GET /v1/channels": ALL}),
@@ -193,6 +195,9 @@ SPECIMENS: tuple[Specimen, ...] = (
         {"GET /v1/channels": page_of([]), **_FORM, "GET /v1/session": VIEWER},
     ),
     Specimen("channel", "A channel", f"/channels/{SLACK['id']}", _page(SLACK)),
+    Specimen(
+        "channel-warned", "A channel that cannot send", f"/channels/{SLACK['id']}", _page(SLACK | _NO_SERVER)
+    ),
     Specimen("channel-disabled", "A channel that was switched off", f"/channels/{PAGER['id']}", _page(PAGER)),
     Specimen(
         "channel-viewer",

@@ -232,7 +232,8 @@ async def make_key(visit: Visit) -> Response:
     days = form.get("days")
     body = {"name": form.get("name"), "scopes": form.all("scopes"), "expires_at": _after(visit, days)}
     try:
-        made = (await visit.api.make("/v1/api-keys", body, once=form.get("once"))).data
+        typed = [form.get("name"), form.all("scopes"), days]
+        made = (await visit.api.make("/v1/api-keys", body, once=form.get("once"), typed=typed)).data
     except Problem as problem:
         given = {"name": form.get("name"), "scopes": form.all("scopes"), "days": days}
         return visit.refused(problem, "team/new_key.html", scopes_given=_scopes(visit), days_given=KEY_DAYS, **given)
