@@ -161,3 +161,16 @@ async def test_hostile_text_is_answered_quickly(api: Client, schedule: str) -> N
 
     assert answer.status in (200, 422)
     assert took < 10  # some hundredths; what is hostile takes minutes
+
+
+async def test_what_nobody_can_read_is_refused_by_the_language_that_comes_nearest(api: Client) -> None:
+    """In the words of the page, and with what can be said in the language that it was said in."""
+    for text, language, words, suggestion in (
+        ("tous les jours vers 9h", "en", "exact", "tous les jours à 9h"),
+        ("every day around 9am", "fr", "exactes", "every day at 09:00"),
+        ("blorgle", "fr", "Je ne comprends pas", ""),
+        ("blorgle", "es", "No entiendo", ""),
+    ):
+        answer = await api("POST", "/v1/schedules/preview", {"schedule": text, "language": language})
+        assert words in answer.problem(422, "schedule")
+        assert not suggestion or suggestion in answer.json["suggestions"]

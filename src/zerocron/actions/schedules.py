@@ -37,13 +37,10 @@ def read(
 
     try:
         return reading(language)
-    except Invalid as refusal:
+    except Invalid:
         if language is None:
             raise
-        try:
-            return reading(None)
-        except Invalid:
-            raise refusal from None
+        return reading(None)  # its refusal is of the language that comes nearest, which may be the named one
 
 
 def spoken(understood: Understood, language: Code | None) -> Code:

@@ -87,12 +87,14 @@ def read(
     attempts = [_attempt(table, tokens, timezone, now) for table in tables]
     best = max(attempt.rank for attempt in attempts)
     chosen = [attempt for attempt in attempts if attempt.rank == best]
-    chosen.sort(key=lambda attempt: _kinship(attempt.language, tokens), reverse=True)  # of equals, the first in order
+    # Of equals that of the answer, then the one that knows most of the words, then the first in order.
+    chosen.sort(key=lambda one: (one.language.code == wording, _kinship(one.language, tokens)), reverse=True)
     plans = [attempt.plan for attempt in chosen if attempt.plan is not None]
     if len({(one.what, one.zone) for one in plans}) > 1:
-        raise _not_understood(chosen[0].language, Refused("two_languages", ideas=[one.what for one in plans]))
+        refused = Refused("two_languages", ideas=[one.what for one in plans])
+        raise _not_understood(chosen[0].language, refused, wording)
     if not plans:
-        raise _all_refused([attempt for attempt in chosen if attempt.refused])
+        raise _all_refused([attempt for attempt in chosen if attempt.refused], wording)
     return _reading(chosen[0], plans[0], LANGUAGES.get(wording or "", chosen[0].language))
 
 
@@ -128,9 +130,9 @@ def speech(language: str) -> Speech:
     return LANGUAGES.get(language, EN).speech
 
 
-def _all_refused(attempts: list[_Attempt]) -> NotUnderstood:
+def _all_refused(attempts: list[_Attempt], wording: str | None) -> NotUnderstood:
     """The refusal of the first language, with what the others that know the phrase would propose ("9h")."""
-    refusals = [_not_understood(one.language, one.refused) for one in attempts if one.refused is not None]
+    refusals = [_not_understood(one.language, one.refused, wording) for one in attempts if one.refused is not None]
     first, *others = refusals
     if attempts[0].rank[0] > 0:
         mixed = [
@@ -273,10 +275,11 @@ def _note(table: Language, key: str, detail: str) -> str:
     return table.notes[key].format(detail)
 
 
-def _not_understood(table: Language, refused: Refused) -> NotUnderstood:
+def _not_understood(table: Language, refused: Refused, wording: str | None = None) -> NotUnderstood:
+    """Its suggestions are in the language of the table, its message in `wording` if there is such a language."""
     suggestions = [words for idea in refused.ideas if (words := _idea(table, idea, refused.zone))]
     detail = refused.zone if refused.reason == "zone_abbreviation" else refused.detail
-    message = table.messages[refused.reason].format(detail)
+    message = LANGUAGES.get(wording or "", table).messages[refused.reason].format(detail)
     unique = tuple(dict.fromkeys(suggestions)) or table.examples
     return NotUnderstood(message, suggestions=unique[:_MOST_SUGGESTIONS], reason=refused.reason, language=table.code)
 

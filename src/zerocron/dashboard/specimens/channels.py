@@ -195,9 +195,7 @@ SPECIMENS: tuple[Specimen, ...] = (
         {"GET /v1/channels": page_of([]), **_FORM, "GET /v1/session": VIEWER},
     ),
     Specimen("channel", "A channel", f"/channels/{SLACK['id']}", _page(SLACK)),
-    Specimen(
-        "channel-warned", "A channel that cannot send", f"/channels/{SLACK['id']}", _page(SLACK | _NO_SERVER)
-    ),
+    Specimen("channel-warned", "A channel that cannot send", f"/channels/{SLACK['id']}", _page(SLACK | _NO_SERVER)),
     Specimen("channel-disabled", "A channel that was switched off", f"/channels/{PAGER['id']}", _page(PAGER)),
     Specimen(
         "channel-viewer",
