@@ -332,6 +332,31 @@ def cut_off_from_postgres(*, silent: bool) -> Journey:
     return journey
 
 
+async def cut_off_within_a_transaction(cluster: Cluster) -> None:
+    """One node is not heard of any more in a transaction that holds jobs, where PostgreSQL's own time limits end
+    nothing: between a statement that was prepared and its execution. The others go on without it."""
+    await cluster.start("n1", "n2")
+    jobs = await many(cluster, "job", 6)
+    await going_on(cluster, jobs, 1)
+    link, since = cluster["n1"].pg, cluster.now_ms()
+
+    def fall_silent(chunk: bytes) -> RequestVerdict:
+        if chunk.startswith(b"P") and b"UPDATE jobs" in chunk:
+            link.silent = True
+        return "pass"
+
+    link.on_request = fall_silent
+    await link.cut()  # so that statements are prepared anew
+    await wait(lambda: link.silent, "a statement of n1", 60)
+    link.on_request = lambda _chunk: "pass"
+    async with cluster["n1"].cut(kind="cut_pg", silent=True):
+        await going_on(cluster, jobs)
+    cluster["n1"].note("cut_pg", since, cluster.now_ms())
+    await going_on(cluster, jobs)
+    await clean(cluster, lost=None, duplicates=None)
+    assert "stalled_transactions_ended" in cluster["n2"].log()
+
+
 def cut_off_from_redis(*, silent: bool) -> Journey:
     """One node loses Redis: it works from PostgreSQL, and nobody else notices."""
 
@@ -819,6 +844,7 @@ CASES = [
     Case("31", "PostgreSQL slow", postgres_slow),
     Case("34", "cut off from PostgreSQL", cut_off_from_postgres(silent=False), is_variant=True),
     Case("34", "cut off from PostgreSQL, silently", cut_off_from_postgres(silent=True)),
+    Case("34", "cut off from PostgreSQL within a transaction", cut_off_within_a_transaction),
     Case("35", "cut off from Redis", cut_off_from_redis(silent=False), is_variant=True),
     Case("35", "cut off from Redis, silently", cut_off_from_redis(silent=True)),
     Case("43", "wrong clocks of nodes", wrong_clocks_of_nodes),

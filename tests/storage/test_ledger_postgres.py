@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError, ProgrammingError
@@ -1003,3 +1004,33 @@ def test_a_server_does_not_outlive_tests_that_are_killed() -> None:
             return
         pause.wait(0.01)
     raise AssertionError("the server is still there")
+
+
+async def test_a_node_that_stands_still_between_preparing_and_executing_does_not_keep_its_rows(
+    ledger: PostgresLedger,
+) -> None:
+    """There the server's own time limits end nothing, however long it lasts."""
+    job = a_job()
+    await keep(ledger, job)
+    still = await asyncpg.connect(ledger._dsn, server_settings={"application_name": "0cron"})
+    other = await asyncpg.connect(ledger._dsn, server_settings={"application_name": "psql"})
+    try:
+        for connection in (still, other):
+            await connection.execute("BEGIN")
+        await still.execute(f"SELECT 1 FROM jobs WHERE id = '{job.id}' FOR UPDATE")
+        for connection in (still, other):
+            await connection.prepare("SELECT 1 FROM jobs WHERE id = $1")  # and no more is heard of it
+
+        async def ended() -> int:
+            return await ledger.write(lambda connection: sessions.end_stalled(connection, seconds=0.3))
+
+        assert await ledger.write(sessions.end_stalled) == 0, "it may still go on"
+        deadline = asyncio.get_running_loop().time() + 20
+        while not await ended():
+            assert asyncio.get_running_loop().time() < deadline
+        await ledger.write(lambda connection: run(connection, f"UPDATE jobs SET name = 'free' WHERE id = '{job.id}'"))
+        assert not other.is_closed()
+        assert await other.fetchval("SELECT 1") == 1, "it is none of ours"
+    finally:
+        still.terminate()
+        other.terminate()

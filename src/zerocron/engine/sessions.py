@@ -121,6 +121,8 @@ class Session:
     async def tick(self) -> float:
         """Renew, and take over what others left when this node is fit to; returns the seconds until the next time."""
         await self.renew()
+        if not self._exclusive:
+            await self._end_stalled()
         if self._may_take_over():
             if not self._exclusive:
                 await self._fence_expired()
@@ -238,6 +240,11 @@ class Session:
         if not self.is_valid() or self._steady_since is None:
             return False
         return (self._clock.monotonic() - self._steady_since) * 1000 >= VALIDITY_MS
+
+    async def _end_stalled(self) -> None:
+        ended = await self._ledger.write(session_rows.end_stalled)
+        if ended:
+            log.warning("stalled_transactions_ended", count=ended, hint="A node stood still or was cut off in them.")
 
     async def _fence_expired(self) -> None:
         def transaction(connection: Connection) -> int:

@@ -280,6 +280,7 @@ async def _migrate(dsn: str, migrate: Transaction[None]) -> None:
 
     def whole(connection: Connection) -> None:
         connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+        connection.exec_driver_sql("SET LOCAL application_name = '0cron migration'")  # no node ends it for its silence
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{MIGRATION_SECONDS_MAX}s'")
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
         # Of a table it is not patient: everybody who uses the table would stand in line behind a migration that waits.

@@ -9,13 +9,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, func, or_, select, text, update
 from sqlalchemy.sql.expression import literal_column
 
 from zerocron.core.model import Instant
 from zerocron.storage.ledger.dialect import fetch
 from zerocron.storage.ledger.tables import sessions
 
+STALLED_SECONDS_MAX = 10.0
+"""A transaction of ours hears from its node within milliseconds."""
+
+_END_STALLED = text(
+    """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND usename = current_user AND application_name = '0cron'
+      AND xact_start IS NOT NULL AND wait_event = 'ClientRead'
+      AND state_change < pg_catalog.clock_timestamp() - make_interval(secs => :seconds)
+    """
+)
 _DATABASE_TIME: ColumnElement[Any] = literal_column("floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint")
 
 
@@ -25,6 +36,18 @@ def database_time(connection: Connection) -> Instant | None:
         return None
     milliseconds: Instant = connection.execute(select(_DATABASE_TIME)).scalar_one()
     return milliseconds
+
+
+def end_stalled(connection: Connection, *, seconds: float = STALLED_SECONDS_MAX) -> int:
+    """End the transactions whose nodes have said nothing for so long, and with them their locks; how many. PostgreSQL.
+
+    Its own time limits do not: between a statement that was prepared and its execution a transaction is not idle, and
+    the time limit of a statement waits until the client has spoken. A node that stands still there, frozen or cut off,
+    would keep its rows from all others, and its session from being ended.
+    """
+    if connection.dialect.name == "sqlite":
+        return 0
+    return sum(connection.scalars(_END_STALLED, {"seconds": seconds}))
 
 
 def insert(
