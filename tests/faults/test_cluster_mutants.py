@@ -77,16 +77,20 @@ async def answers_to_commits_lost(cluster: Cluster, mutants: Mutants) -> None:
     await cluster.start("n1", mutants=mutants)
     jobs = await many(cluster, "job", 4)
     await going_on(cluster, jobs, 1)
-    seen = 0
+    starts, holds_new_runs = 0, False
     with cluster.fault("pg_slow"):
 
-        def every_fourth(chunk: bytes) -> RequestVerdict:
-            nonlocal seen
-            seen += b"COMMIT" in chunk
-            return "cut_after" if b"COMMIT" in chunk and seen % 4 == 0 else "pass"
+        def every_other_start(chunk: bytes) -> RequestVerdict:
+            nonlocal starts, holds_new_runs
+            holds_new_runs |= b'"running"' in chunk
+            if b"COMMIT" not in chunk or not holds_new_runs:
+                return "pass"
+            starts, holds_new_runs = starts + 1, False
+            return "cut_after" if starts % 2 else "pass"
 
-        cluster["n1"].pg.on_request = every_fourth
+        cluster["n1"].pg.on_request = every_other_start
         await pass_time(6)
+        assert starts
         cluster["n1"].pg.on_request = lambda _chunk: "pass"
         await pass_time(12)  # until runs that nobody executes are given up
 
