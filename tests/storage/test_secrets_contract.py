@@ -272,6 +272,26 @@ async def test_secrets_are_put_and_sent_while_a_rotation_goes_on(ledger: Ledger)
     assert len(await new.keys()) == 1
 
 
+async def test_a_key_is_made_or_replaced_by_one_at_a_time(ledger: Ledger) -> None:
+    """Else one would seal with a key that is nowhere kept, or not find the key that another has just made."""
+    house = House(ledger, OLD)
+    await house.put("A", CANARY)
+    before = await house.keys()
+
+    def make_again(connection: Connection) -> None:
+        house.verbs._add_key(connection, TEAM, 1, 0, NOON)
+
+    with pytest.raises(Conflict, match="at the same moment"):
+        await ledger.write(make_again)
+    assert await house.keys() == before
+    for _ in range(10):
+        await asyncio.gather(
+            *(house.verbs.rotate() for _ in range(3)), *(house.put(f"S{n}", f"value of {n}") for n in range(4))
+        )
+        assert len(await house.keys()) == 1
+        assert await house.value("A") == CANARY
+
+
 async def test_a_damaged_secret_stops_a_rotation_and_is_named(ledger: Ledger) -> None:
     house = House(ledger, OLD)
     await house.put("A", CANARY)

@@ -38,7 +38,6 @@ NO_KEY = (
     "This server has no master key, so it keeps no secrets. Make one with `0cron secrets new-key`, set it as "
     "ZEROCRON_SECRET_KEY on every node, and restart them."
 )
-_TAKE_TRIES = 5
 
 
 async def check_master_keys(ledger: Ledger, keyring: Keyring, hint: str) -> None:
@@ -224,6 +223,7 @@ class Secrets:
         return await self._ledger.read(lambda connection: secret_rows.team_after(connection, team_id))
 
     def _rotate_team(self, team_id: str, connection: Connection) -> int:
+        secret_rows.hold_keys(connection, team_id)
         old = {row.id: row for row in secret_rows.hold_data_keys(connection, team_id)}
         if not old:
             return 0
@@ -260,14 +260,15 @@ class Secrets:
 
     def sealing_key(self, connection: Connection, team_id: str, now: Instant) -> tuple[DataKey, int]:
         """The team's data key, made if there is none, and how often it has sealed with this time."""
-        for _ in range(_TAKE_TRIES):
-            row = secret_rows.take_data_key(connection, team_id)
-            if row is not None:
-                if row.uses > USES_MAX:
-                    raise Conflict("The data key of this team has sealed too often. Run `0cron secrets rotate` first.")
-                return self._opened(row), row.uses
-            self._add_key(connection, team_id, 1, 0, now)  # of two at once one is passed over, and taken next time
-        raise Conflict("Somebody else changed the keys at the same moment. Try again.")
+        row = secret_rows.take_data_key(connection, team_id)
+        if row is None:
+            secret_rows.hold_keys(connection, team_id)
+            row = secret_rows.take_data_key(connection, team_id)  # somebody may have made or replaced it meanwhile
+        if row is None:
+            return self._add_key(connection, team_id, 1, 1, now), 1
+        if row.uses > USES_MAX:
+            raise Conflict("The data key of this team has sealed too often. Run `0cron secrets rotate` first.")
+        return self._opened(row), row.uses
 
     def opening_key(self, connection: Connection, data_key_id: str) -> DataKey:
         """A data key by its id. Raises Conflict when this node cannot open it."""
@@ -280,7 +281,8 @@ class Secrets:
         master = self._keyring.newest
         key, wrapped = master.new_data_key(new_id(now), team_id)
         row = DataKeyRow(key.id, team_id, generation, master.id, wrapped, uses)
-        secret_rows.add_data_key(connection, row, now)
+        if not secret_rows.add_data_key(connection, row, now):
+            raise Conflict("Somebody else changed the keys at the same moment. Try again.")
         return key
 
     def _opened(self, row: DataKeyRow) -> DataKey:

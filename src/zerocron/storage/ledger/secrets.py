@@ -5,6 +5,7 @@ it. Must never decide anything.
 
 A team's newest data key seals; `take_data_key` counts the use and so holds its row until the transaction ends, which
 makes it the lock of the team's secrets: a rotation holds all data keys of the team before it reads what they sealed.
+Keys are made and replaced by one at a time (`hold_keys`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from zerocron.core.model import Instant
 from zerocron.core.sealing import DataKey, Keyring
 from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, pack, pack_wide
 from zerocron.storage.ledger.tables import data_keys, secrets
+
+_KEYS_LOCK = int.from_bytes(b"keys")
+"""The first half of an advisory lock's key, the second is the team: any number, the same in all releases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +79,16 @@ DATA_KEY = (
 )
 
 
+def hold_keys(connection: Connection, team_id: str) -> None:
+    """Nobody else makes or replaces data keys of the team until the transaction ends. The rows alone cannot hold that
+    off: who waited for one of them goes on with what there was when it began to wait."""
+    if connection.dialect.name != "sqlite":  # which has one writer
+        connection.execute(select(func.pg_advisory_xact_lock(_KEYS_LOCK, func.hashtext(team_id))))
+
+
 def take_data_key(connection: Connection, team_id: str) -> DataKeyRow | None:
     """The data key that seals for the team, one more use of it counted; None when the team has none, or when it was
-    replaced at this moment (ask again)."""
+    replaced at this moment (ask again, after `hold_keys`)."""
     newest = (
         select(data_keys.c.id).where(data_keys.c.team_id == team_id).order_by(data_keys.c.generation.desc()).limit(1)
     )
