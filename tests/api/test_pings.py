@@ -241,7 +241,7 @@ class Sender:
     """Speaks to the ping path itself, and says what it was asked for."""
 
     def __init__(self, node: Node, messages: list[Any]) -> None:
-        self._path = PingPath(node.pings, [])
+        self._path = PingPath(node.pings)
         self._messages = messages
         self.asked = 0
         self.answered: list[int] = []

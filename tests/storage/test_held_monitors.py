@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection
@@ -14,7 +15,7 @@ from tests.storage.test_monitors_contract import a_monitor, keep
 
 from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
 from zerocron.actions.pings import Arrival, Pings, Taken
-from zerocron.clock import SystemClock
+from zerocron.clock import SystemClock, a_turn
 from zerocron.core.errors import Unavailable
 from zerocron.core.monitor import Monitor, Ping, PingKind
 from zerocron.storage.ledger import monitors as rows
@@ -126,3 +127,29 @@ async def test_a_stop_waits_for_what_is_in_hand_and_takes_nothing_more(ledger: L
     assert [await task for task in waiting] == [Taken.KEPT] * 3
     with pytest.raises(Unavailable):
         await take(pings, free)
+
+
+async def test_pings_that_come_while_others_still_come_share_their_commit(
+    ledger: Ledger, pings: Pings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monitors = [a_monitor() for _ in range(5)]
+    await keep(ledger, *monitors)
+    commits = 0
+    write = ledger.write
+
+    async def counted(transaction: Callable[[Connection], Any]) -> Any:
+        nonlocal commits
+        commits += 1
+        return await write(transaction)
+
+    monkeypatch.setattr(ledger, "write", counted)
+
+    async def one_turn_later(first: int) -> list[Taken]:
+        """Each comes at the turn of the event loop after the one before it."""
+        coming = asyncio.create_task(take(pings, monitors[first]))
+        await a_turn()
+        later = await one_turn_later(first + 1) if first + 1 < len(monitors) else []
+        return [await coming, *later]
+
+    assert await one_turn_later(0) == [Taken.KEPT] * 5
+    assert commits == 1

@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 TOKEN = re.compile(r"[0-9a-f]{64}", re.ASCII)
 REFRESH_SECONDS = 1.0
 OVERLAP_MS = 30_000
-"""Changes are read again from so long before the newest known one: a commit may come later than its instant says."""
+"""What changed so long before the last look is read again: a commit may come later than its instant says."""
 
 PAGE = 5_000
 LOOK_UPS_PER_SECOND = 5
@@ -202,7 +202,7 @@ class TokenDirectory:
         self._exclusive = exclusive
         self._monitors: dict[str, str] = {}
         self._hashes: dict[str, str] = {}
-        self._newest: Instant = 0
+        self._looked_at: Instant | None = None
         self._look_ups = float(LOOK_UPS_PER_SECOND)
         self._looked_up_at = clock.monotonic()
 
@@ -224,7 +224,10 @@ class TokenDirectory:
     def learn(self, changes: Iterable[tuple[str, str, bool]]) -> None:
         """(monitor id, its token's hash, whether it is good): the one before it is good no more."""
         for monitor_id, digest, is_good in changes:
-            earlier = self._hashes.pop(monitor_id, None)
+            earlier = self._hashes.get(monitor_id)
+            if is_good and earlier == digest:
+                continue
+            self._hashes.pop(monitor_id, None)
             if earlier is not None:
                 self._monitors.pop(earlier, None)
             if is_good:
@@ -233,15 +236,16 @@ class TokenDirectory:
 
     async def load(self) -> None:
         """Take in what has changed since the last time; all there is, the first time."""
-        after = (self._newest - OVERLAP_MS, "")
+        now = self._clock.now()
+        # The earlier of the two, since the ledger's clock may have been set back.
+        after = (0 if self._looked_at is None else min(self._looked_at, now) - OVERLAP_MS, "")
         while True:
             changes = await self._ledger.read(partial(monitor_rows.tokens_changed, after=after, limit=PAGE))
             self.learn([(monitor_id, digest, is_good) for _, monitor_id, digest, is_good in changes])
-            if changes:
-                self._newest = max(self._newest, changes[-1][0])
             if len(changes) < PAGE:
-                return
+                break
             after = (changes[-1][0], changes[-1][1])
+        self._looked_at = now
 
     async def tick(self) -> float:
         """Keep up with other nodes; returns the seconds until the next time."""

@@ -18,7 +18,7 @@ import structlog
 from sqlalchemy import Connection
 
 from zerocron.actions.ping_tokens import TokenDirectory
-from zerocron.clock import Clock
+from zerocron.clock import Clock, a_turn
 from zerocron.core.errors import Unavailable
 from zerocron.core.model import Instant
 from zerocron.core.monitor import GAP_MS, JUDGED_AFTER_MS, PULSE_SECONDS, Outage, Ping, PingKind, excuse, receive
@@ -34,6 +34,9 @@ _told = Recent()
 
 BODY_BYTES_MAX = 10_000
 BATCH_MAX = 500
+GATHER_SECONDS_MAX = 0.003
+"""While more pings come at every turn of the event loop, a batch waits for them for so long."""
+
 WAITING_MAX = 10_000
 """Pings that wait for their commit; each may hold 10 kB. More are told to come again."""
 
@@ -234,7 +237,17 @@ class Pings:
             await self._came.wait()
             self._came.clear()
             while self._waiting:
+                await self._gather()
                 await self._write_batch()
+
+    async def _gather(self) -> None:
+        """Let those come that are on the doorstep. Whoever has just been answered comes again at once, and without this
+        two halves of the senders would take turns, each waiting for a commit of the other half."""
+        until = self.clock.monotonic() + GATHER_SECONDS_MAX
+        come = 0
+        while come < len(self._waiting) < BATCH_MAX and self.clock.monotonic() < until:
+            come = len(self._waiting)
+            await a_turn()
 
     async def _write_batch(self) -> None:
         batch: list[_Item] = []
@@ -390,8 +403,8 @@ def _record(
         ]
     touched = [held[monitor_id] for monitor_id in dict.fromkeys(monitor_id for monitor_id, _ in rows)]
     if rows:
-        monitor_rows.save_watches(connection, touched, [seen_flips[one.id] for one in touched])
-        monitor_rows.insert_pings(connection, [row for _, row in rows])
+        seen = [seen_flips[one.id] for one in touched]
+        monitor_rows.save_pings(connection, touched, seen, [row for _, row in rows])
     if flips:
         monitor_rows.insert_flips(connection, flips)
         written.due |= tell_flips(connection, flips, now, outputs)

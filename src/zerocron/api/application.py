@@ -35,7 +35,7 @@ from zerocron.api import (
 )
 from zerocron.api.access import only_who_may
 from zerocron.api.forwarded import Forwarded
-from zerocron.api.gate import SECURITY_HEADERS, Gate
+from zerocron.api.gate import Gate
 from zerocron.api.openapi import document
 from zerocron.api.pings import PATH as PING_PATH
 from zerocron.api.pings import PingPath
@@ -107,7 +107,7 @@ def create_application(
     problems.install(app)
     app.add_middleware(Gate, services=services)
     if not only_operation:
-        app.ping_path = PingPath(services.pings, SECURITY_HEADERS.items())
+        app.ping_path = PingPath(services.pings)
     app.include_router(operation.router)
     if not only_operation:
         for module in _MODULES:

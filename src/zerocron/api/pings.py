@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
 from urllib.parse import parse_qsl
 from uuid import UUID
 
@@ -49,25 +48,30 @@ _ANSWERS = {
     500: b"failed\n",
     503: b"not now\n",
 }
+_HEADERS = (
+    (b"content-type", b"text/plain; charset=utf-8"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    # A page of another site may report what it did; there is nothing to read here that it does not know.
+    (b"access-control-allow-origin", b"*"),
+)
+"""What means something for a word of plain text; each header costs every ping a little."""
+
 _STATUS = {Taken.KEPT: 200, Taken.UNKNOWN: 404, Taken.NEEDS_POST: 405, Taken.TOO_MANY: 429, Taken.FAILED: 500}
 
 
 class PingPath:
     """The ASGI application of pings."""
 
-    def __init__(self, pings: Pings, headers: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, pings: Pings) -> None:
         self._pings = pings
         self._untold = 0
         self._told_at: float | None = None
-        common = [(name.lower().encode(), value.encode()) for name, value in headers]
-        common = [pair for pair in common if pair[0] != b"cross-origin-resource-policy"]
-        # A page of another site may report what it did; there is nothing to read here that it does not know.
-        common += [(b"content-type", b"text/plain; charset=utf-8"), (b"access-control-allow-origin", b"*")]
         self._starts = {
             status: {
                 "type": "http.response.start",
                 "status": status,
-                "headers": [*common, (b"content-length", str(len(body)).encode()), *_extra(status)],
+                "headers": [*_HEADERS, (b"content-length", str(len(body)).encode()), *_extra(status)],
             }
             for status, body in _ANSWERS.items()
         }

@@ -45,9 +45,9 @@ ROWS = "rows"
 number behind it."""
 
 
-def pack(rows: Sequence[Sequence[Any]]) -> dict[str, str]:
+def pack(rows: Sequence[Sequence[Any]], parameter: str = ROWS) -> dict[str, str]:
     """The parameter of a batched statement."""
-    return {ROWS: orjson.dumps(rows).decode()}
+    return {parameter: orjson.dumps(rows).decode()}
 
 
 def pack_wide(dialect: str, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
@@ -57,9 +57,17 @@ def pack_wide(dialect: str, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
     return {f"{ROWS}_{index}": values for index, values in enumerate(zip(*rows, strict=True))}
 
 
-def batch(dialect: str, columns: Mapping[str, TypeEngine[Any]], name: str = "batch", *, wide: bool = False) -> Subquery:
-    """The packed rows as a table named `name` with these columns, in this order."""
-    rows = bindparam(ROWS, type_=Text())
+def batch(
+    dialect: str,
+    columns: Mapping[str, TypeEngine[Any]],
+    name: str = "batch",
+    *,
+    wide: bool = False,
+    parameter: str = ROWS,
+) -> Subquery:
+    """The packed rows as a table named `name` with these columns, in this order. `parameter` where a statement takes
+    two batches."""
+    rows = bindparam(parameter, type_=Text())
     if dialect == "sqlite":
         each = func.json_each(rows).table_valued(column("value", Text()))
         fields = [

@@ -159,6 +159,7 @@ _FLIP: tuple[Column[Any], ...] = (
     flips.c.details,
 )
 _PULSE = "pings_taken_at"
+_SAVED = "saved"
 _alive = monitors.c.status != MonitorStatus.DELETED
 
 
@@ -277,17 +278,22 @@ def save_watches(connection: Connection, changed: Sequence[Watched], seen_flips:
 
     `seen_flips` has how many flips each had when it was read: the compare of the compare-and-set.
     """
+    return connection.execute(_save_statement(connection.dialect.name), _watches(changed, seen_flips)).rowcount
+
+
+def _watches(changed: Sequence[Watched], seen_flips: Sequence[int]) -> dict[str, str]:
     rows = [
         [one.id, seen, one.pings, one.flips, *_watch_values(one.watch).values()]
         for one, seen in zip(changed, seen_flips, strict=True)
     ]
-    return connection.execute(_save_statement(connection.dialect.name), pack(rows)).rowcount
+    return pack(rows, _SAVED)
 
 
 @cache
 def _save_statement(dialect: str) -> Update:
     written = (*_COUNTS, *_WATCH)
-    rows = batch(dialect, {"id": monitors.c.id.type, "seen_flips": Integer()} | columns_of(written))
+    columns = {"id": monitors.c.id.type, "seen_flips": Integer()} | columns_of(written)
+    rows = batch(dialect, columns, "saved_rows", parameter=_SAVED)
     return (
         update(monitors)
         .values({column: rows.c[column.name] for column in written})
@@ -295,14 +301,27 @@ def _save_statement(dialect: str) -> Update:
     )
 
 
-def insert_pings(connection: Connection, new: Sequence[Sequence[Any]]) -> None:
-    """Pings as rows of values, in the order of the fields of `PingRow`."""
-    connection.execute(_insert_pings_statement(connection.dialect.name), pack(new))
+def save_pings(
+    connection: Connection, changed: Sequence[Watched], seen_flips: Sequence[int], new: Sequence[Sequence[Any]]
+) -> None:
+    """What pings did to monitors that are held, as `save_watches` has it, and the pings themselves: rows of values in
+    the order of the fields of `PingRow`."""
+    dialect = connection.dialect.name
+    if dialect == "sqlite":
+        save_watches(connection, changed, seen_flips)
+        connection.execute(_insert_pings_statement(dialect), pack(new))
+    else:  # one way to the server and back instead of two: a ping waits for it
+        connection.execute(_save_pings_statement(dialect), _watches(changed, seen_flips) | pack(new))
 
 
 @cache
 def _insert_pings_statement(dialect: str) -> Insert:
     return insert_batch(dialect, _PING)
+
+
+@cache
+def _save_pings_statement(dialect: str) -> Insert:
+    return _insert_pings_statement(dialect).add_cte(_save_statement(dialect).cte("saved"))
 
 
 def insert_flips(connection: Connection, new: Sequence[FlipRow]) -> None:
