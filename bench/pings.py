@@ -23,7 +23,7 @@ from zerocron.storage.ledger.monitor_tables import flips, monitors
 MONITORS = 1_000
 CONNECTIONS = 50
 SECONDS = 5.0
-DAY_MS, GRACE_MS = 86_400_000, 60_000
+DAY_MS, HOUR_MS, GRACE_MS = 86_400_000, 3_600_000, 60_000
 
 
 def pings(site_of: SiteOf = alone) -> None:
@@ -158,7 +158,7 @@ def _row(number: int, deadline: int) -> dict[str, Any]:
         "warnings": "[]",
         "token_hash": f"{number:064x}",
         "token_sealed": "",
-        "token_changed_at": pinged_at,
+        "token_changed_at": pinged_at - HOUR_MS,
         "health": "up",
         "since": pinged_at,
         "reason": "ping",
@@ -169,7 +169,7 @@ def _row(number: int, deadline: int) -> dict[str, Any]:
         "deadline_at": deadline,
         "pings": 1,
         "flips": 0,
-        "created_at": pinged_at,
+        "created_at": pinged_at - HOUR_MS,
         "updated_at": pinged_at,
     }
 
