@@ -328,7 +328,12 @@ def insert_flips(connection: Connection, new: Sequence[FlipRow]) -> None:
     rows = [
         [*(getattr(flip, column.name) for column in _FLIP[:-1]), orjson.dumps(flip.details).decode()] for flip in new
     ]
-    connection.execute(insert_batch(connection.dialect.name, _FLIP), pack(rows))
+    connection.execute(_insert_flips_statement(connection.dialect.name), pack(rows))
+
+
+@cache
+def _insert_flips_statement(dialect: str) -> Insert:
+    return insert_batch(dialect, _FLIP)
 
 
 def flip_row(watched: Watched, flip: Flip, now: Instant) -> FlipRow:

@@ -12,11 +12,13 @@ import contextlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import orjson
 import structlog
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, Select, select, update
+from sqlalchemy.sql import Update
 
 from zerocron.core.alerting import (
     NOTHING,
@@ -55,7 +57,7 @@ from zerocron.storage.ledger import alerts as alert_rows
 from zerocron.storage.ledger import channels as channel_rows
 from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger.channels import ChannelRow
-from zerocron.storage.ledger.dialect import batch, columns_of, fetch, pack
+from zerocron.storage.ledger.dialect import batch, columns_of, fetch, pack, packed
 from zerocron.storage.ledger.monitor_tables import monitors
 from zerocron.storage.ledger.monitors import FlipRow
 from zerocron.storage.ledger.scheduled import schedule_columns
@@ -332,6 +334,20 @@ def _flip_notice(flip: FlipRow, event: Event, output: str | None) -> Notice:
 
 
 def _subjects(connection: Connection, monitor_ids: Iterable[str]) -> dict[str, _Subject]:
+    query = _subjects_statement(connection.dialect.name)
+    wanted = pack([[one] for one in monitor_ids])
+    subjects = {}
+    for monitor_id, name, language, tags, notify, state, *schedule in fetch(connection, query, wanted):
+        with _told_of_nobody(monitor_id):
+            told = read_told(state)
+            facts = _facts(name, language, tags, schedule, describe_expected)
+            subjects[monitor_id] = _Subject(facts, notify_of_text(notify, "monitor"), told, told)
+    return subjects
+
+
+@cache
+def _subjects_statement(dialect: str) -> Select[Any]:
+    wanted = batch(dialect, {"id": monitors.c.id.type}, "wanted")
     query = select(
         monitors.c.id,
         monitors.c.name,
@@ -340,14 +356,8 @@ def _subjects(connection: Connection, monitor_ids: Iterable[str]) -> dict[str, _
         monitors.c.notify,
         monitors.c.alert_state,
         *schedule_columns(monitors),
-    ).where(monitors.c.id.in_(set(monitor_ids)))
-    subjects = {}
-    for monitor_id, name, language, tags, notify, state, *schedule in fetch(connection, query, {}):
-        with _told_of_nobody(monitor_id):
-            told = read_told(state)
-            facts = _facts(name, language, tags, schedule, describe_expected)
-            subjects[monitor_id] = _Subject(facts, notify_of_text(notify, "monitor"), told, told)
-    return subjects
+    )
+    return packed(dialect, query.where(monitors.c.id.in_(select(wanted.c.id))))
 
 
 def _facts(
@@ -385,11 +395,14 @@ def _save_monitors(
         if told != subject.told:
             at = now + UNHEARD_LOOK_MS
         changed.append([monitor_id, write_told(told), reminder_at(subject.notify, told) if at is None else at])
-    rows = batch(
-        connection.dialect.name, columns_of((monitors.c.id, monitors.c.alert_state, monitors.c.alert_at)), "told"
-    )
+    connection.execute(_save_monitors_statement(connection.dialect.name), pack(changed))
+
+
+@cache
+def _save_monitors_statement(dialect: str) -> Update:
+    rows = batch(dialect, columns_of((monitors.c.id, monitors.c.alert_state, monitors.c.alert_at)), "told")
     statement = update(monitors).values(alert_state=rows.c.alert_state, alert_at=rows.c.alert_at)
-    connection.execute(statement.where(monitors.c.id == rows.c.id), pack(changed))
+    return statement.where(monitors.c.id == rows.c.id)
 
 
 # ---- the server and its channels -------------------------------------------------------------------------------------
