@@ -12,7 +12,7 @@ from zerocron.core.model import REASON_TEXTS
 from zerocron.dashboard.specimens.jobs import JOB
 from zerocron.dashboard.specimens.kinds import page_of, session
 from zerocron.dashboard.specimens.overview import at, job_id
-from zerocron.dashboard.words import words_of
+from zerocron.dashboard.words import said
 
 PATH = f"/jobs/{JOB['id']}"
 API = f"/v1/jobs/{JOB['id']}"
@@ -245,7 +245,7 @@ async def test_a_job_that_is_not_there() -> None:
 @pytest.mark.parametrize("language", ["fr", "es"])
 def test_every_reason_has_words(language: str) -> None:
     for text in REASON_TEXTS.values():
-        assert words_of(language).gettext(text) != text
+        assert said(language, text) != text
 
 
 # --- explain

@@ -204,15 +204,16 @@ def _of_run(facts: Facts, run: Run) -> Explanation:
     asked = "" if run.trigger_key == "" else " Somebody asked for this run; it is no slot of the schedule."
     sentences = {
         RunStatus.SUCCEEDED: "It ran and succeeded.",
-        RunStatus.FAILED: f"It ran and failed. {error or ''}",
+        RunStatus.FAILED: "It ran and failed.",
         RunStatus.RUNNING: "It is running.",
-        RunStatus.RETRYING: f"It ran, failed, and will be tried again. {error or ''}",
+        RunStatus.RETRYING: "It ran, failed, and will be tried again.",
         RunStatus.QUEUED: "It waits for its turn.",
         RunStatus.SKIPPED: "It did not run.",
         RunStatus.CANCELLED: "It was called off.",
         RunStatus.LOST: "Nobody knows how it ended.",
     }
-    parts = (sentences[RunStatus(run.status)].strip(), text)
+    shown = error if run.status in (RunStatus.FAILED, RunStatus.RETRYING) else None
+    parts = (sentences[RunStatus(run.status)], shown, text)
     found = Explanation(verdict, " ".join(filter(None, parts)) + asked, run)
     if run.count > 1 and run.scheduled_until is not None:
         found.evidence.append((run.scheduled_for, _account(run)))
@@ -220,8 +221,7 @@ def _of_run(facts: Facts, run: Run) -> Explanation:
         late = run.started_at - run.scheduled_for
         found.evidence.append((run.started_at, f"It began, {late:,} ms after its slot."))
     for attempt in facts.attempts:
-        ended = "succeeded" if attempt.status == ExecutionStatus.SUCCESS else f"failed. {attempt.error or ''}".strip()
-        found.evidence.append((attempt.at, f"Attempt {attempt.number} {ended}"))
+        found.evidence.append((attempt.at, _ended(attempt)))
     if run.finished_at is not None:
         found.evidence.append((run.finished_at, f"It was recorded as {run.status}."))
     if run.retry_at is not None and run.status == RunStatus.RETRYING:
@@ -229,10 +229,17 @@ def _of_run(facts: Facts, run: Run) -> Explanation:
     return found
 
 
+def _ended(attempt: Attempt) -> str:
+    if attempt.status == ExecutionStatus.SUCCESS:
+        return f"Attempt {attempt.number} succeeded"
+    return f"Attempt {attempt.number} failed. {attempt.error or ''}".strip()
+
+
 def _of_many(facts: Facts, run: Run) -> Explanation:
     """The instant is one of many that one record stands for."""
     reason = Reason(run.reason) if run.reason else Reason.MISSED
-    sentence = f"It did not run. {REASON_TEXTS[reason]} It is one of {run.count:,} slots that one record stands for."
+    of_many = f"It is one of {run.count:,} slots that one record stands for."
+    sentence = " ".join(("It did not run.", REASON_TEXTS[reason], of_many))
     return Explanation(
         _OF_REASON.get(reason, Verdict.SKIPPED),
         sentence,
@@ -248,11 +255,16 @@ def _account(run: Run) -> str:
 def _of_stopped(facts: Facts, version: Version, is_slot: bool) -> Explanation:
     begun, ended = _period(facts, version)
     zone = _zone(facts)
-    until = "and still is" if ended is None else f"to {describe_instant(ended, zone)}"
+    since = describe_instant(begun, zone)
+    if ended is None:
+        sentence = f"The job was {version.status} from {since} and still is."
+    else:
+        sentence = f"The job was {version.status} from {since} to {describe_instant(ended, zone)}."
     verdict = _STOPPED[JobStatus(version.status)]
-    anyway = "" if is_slot else " The schedule has no slot there anyway."
-    future = " It will not run then, unless it is resumed before." if facts.at > facts.now and is_slot else ""
-    sentence = f"The job was {version.status} from {describe_instant(begun, zone)} {until}.{future}{anyway}"
+    if not is_slot:
+        sentence += " The schedule has no slot there anyway."
+    elif facts.at > facts.now:
+        sentence += " It will not run then, unless it is resumed before."
     evidence = [(begun, f"The job became {version.status} (version {version.number}).")]
     if ended is not None:
         evidence.append((ended, "The job went on."))
@@ -271,9 +283,12 @@ def _of_no_slot(facts: Facts, version: Version) -> Explanation:
             break
     for other in facts.versions:
         if other.schedule != version.schedule and _is_slot(other.schedule, facts.at):
-            when = describe_instant(other.since if other.number > version.number else version.since, _zone(facts))
-            which = "only had one from" if other.number > version.number else "had one until"
-            found.sentence += f" Another schedule of this job {which} {when}, when it was edited."
+            if other.number > version.number:
+                when = describe_instant(other.since, _zone(facts))
+                found.sentence += f" Another schedule of this job only had one from {when}, when it was edited."
+            else:
+                when = describe_instant(version.since, _zone(facts))
+                found.sentence += f" Another schedule of this job had one until {when}, when it was edited."
             found.evidence.append((version.since, f"The job got this schedule (version {version.number})."))
             break
     return found

@@ -1,0 +1,150 @@
+"""The API's sentences, said in the language of whoever reads a page (decision 0016).
+
+Owns how a sentence is found by its text: the API says `A team has at most 20 channels.`, the catalog has words for
+`A team has at most {0} channels.`. Must never take a value for anything but text, nor take long for any text: it is
+read from left to right, without going back. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from zerocron.core.phrases import LANGUAGES as PHRASES
+from zerocron.core.schedule.sentences import SENTENCES, UNITS
+
+TEXT_CHARACTERS_MAX = 4_000
+SEGMENTS_MAX = 12
+DEPTH_MAX = 3
+
+PLACE = re.compile(r"\{(\d+|unit|units|whole)\}")
+_SEGMENT = re.compile(r"(?<=[.?!:]) (?=\S)|(?=; )")
+_NEXT_SENTENCE = re.compile(r"[.?!] [A-Z0-9]")
+_NUMBER = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_WORD = re.compile(r"[A-Za-z]{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """A sentence with places. `texts` are what stands before, between and after them."""
+
+    texts: tuple[str, ...]
+    places: tuple[str, ...]
+    words: str
+
+    def values(self, text: str) -> dict[str, str] | None:
+        """What stands in the places, if the text is this sentence."""
+        first, *between, last = self.texts
+        end = len(text) - len(last)
+        if end < len(first) or not text.startswith(first) or not text.endswith(last):
+            return None
+        found, begin = [], len(first)
+        for each in between:
+            place = text.find(each, begin, end)
+            if place < 0:
+                return None
+            found.append(text[begin:place])
+            begin = place + len(each)
+        return dict(zip(self.places, [*found, text[begin:end]], strict=True))
+
+
+class Sayer:
+    """Says the sentences of a catalog, pairs of (the API's, ours). `number` writes `1,000` as readers do."""
+
+    def __init__(self, pairs: Iterable[tuple[str, str]], number: Callable[[str], str] = str) -> None:
+        self._number = number
+        self._whole: dict[str, str] = {}
+        patterns = []
+        for sentence, words in pairs:
+            parts = PLACE.split(sentence)
+            if len(parts) == 1:
+                self._whole.setdefault(sentence, words)
+            elif any(map(_WORD.search, parts[::2])):
+                patterns.append(_Pattern(tuple(parts[::2]), tuple(parts[1::2]), words))
+        self._by_word: dict[str, list[_Pattern]] = {}
+        self._others: list[_Pattern] = []  # those that begin with a value
+        for pattern in sorted(patterns, key=lambda it: -len("".join(it.texts))):  # what says most of the sentence first
+            word, blank, _ = pattern.texts[0].partition(" ")
+            (self._by_word.setdefault(word, []) if blank else self._others).append(pattern)
+
+    def said(self, text: str) -> str:
+        """The text in the reader's language; as it is where it is no sentence of the API's, or very long."""
+        return text if len(text) > TEXT_CHARACTERS_MAX else self._said(text, 0) or text
+
+    def _said(self, text: str, depth: int) -> str | None:
+        if text in self._whole:
+            return self._whole[text]
+        if _NUMBER.fullmatch(text):
+            return self._number(text)
+        if depth > DEPTH_MAX or not _WORD.search(text):
+            return None
+        for pattern in self._patterns(text):
+            values = pattern.values(text)
+            if values is None:
+                continue
+            if any(map(_NEXT_SENTENCE.search, values.values())):  # perhaps it is two, and the next one is known, too
+                of_several = self._in_segments(text, depth, is_all=True)
+                if of_several is not None:
+                    return of_several
+            told = {place: self._said(value, depth + 1) or value for place, value in values.items()}
+            return _filled(pattern.words, told)
+        return self._in_segments(text, depth, is_all=False)
+
+    def _patterns(self, text: str) -> Iterator[_Pattern]:
+        yield from self._by_word.get(text.partition(" ")[0], ())
+        yield from self._others
+
+    def _in_segments(self, text: str, depth: int, *, is_all: bool) -> str | None:
+        """Several sentences one after the other, or one behind the name of a field: as many of each as are known."""
+        cuts = [0, *(match.end() for match in _SEGMENT.finditer(text)), len(text)]
+        if not 2 < len(cuts) <= SEGMENTS_MAX + 1:
+            return None
+        parts, at, is_any = [], 0, False
+        while at < len(cuts) - 1:
+            for end in range(len(cuts) - 1, at, -1):
+                if (at, end) == (0, len(cuts) - 1):
+                    continue  # all of it, which was tried
+                part = text[cuts[at] : cuts[end]]
+                bare = part.rstrip(" ")
+                told = self._one(bare, depth)
+                if told is not None:
+                    parts.append(told + part[len(bare) :])
+                    at, is_any = end, True
+                    break
+            else:
+                if is_all:
+                    return None
+                parts.append(text[cuts[at] : cuts[at + 1]])
+                at += 1
+        return "".join(parts) if is_any else None
+
+    def _one(self, text: str, depth: int) -> str | None:
+        """A segment: one sentence, of which no value holds another one's end."""
+        if text in self._whole:
+            return self._whole[text]
+        for pattern in self._patterns(text):
+            values = pattern.values(text)
+            if values is not None and not any(map(_NEXT_SENTENCE.search, values.values())):
+                told = {place: self._said(value, depth + 1) or value for place, value in values.items()}
+                return _filled(pattern.words, told)
+        return None
+
+
+def _filled(words: str, values: Mapping[str, str]) -> str:
+    return PLACE.sub(lambda match: values.get(match[1], match[0]), words)
+
+
+def schedule_pairs(language: str) -> Iterator[tuple[str, str]]:
+    """The sentences about schedules, which have their words in core because notices are made of them, too."""
+    for key, sentence in SENTENCES["en"].items():
+        yield sentence, SENTENCES[language][key]
+    for unit, names in UNITS["en"].items():
+        yield from zip(names, UNITS[language][unit], strict=True)
+    for key, sentence in PHRASES["en"].messages.items():
+        yield _numbered(sentence), _numbered(PHRASES[language].messages[key])
+
+
+def _numbered(sentence: str) -> str:
+    count = iter(range(9))
+    return re.sub(r"\{\}", lambda _: f"{{{next(count)}}}", sentence)

@@ -1,0 +1,79 @@
+"""The API's sentences, said in the language of whoever reads a page."""
+
+from __future__ import annotations
+
+import io
+import time
+
+import pytest
+from babel.messages.pofile import read_po
+from docs.sentences import of_source, sentences
+from docs.words import file_of
+
+from zerocron.dashboard.said import PLACE, TEXT_CHARACTERS_MAX, Sayer
+from zerocron.dashboard.words import said
+
+SAYER = Sayer(
+    [
+        ("A team has at most {0} channels. Delete one.", "Une équipe a au plus {0} canaux. Supprimez-en un."),
+        ("This field is needed.", "Ce champ est nécessaire."),
+        ("The job is disabled: {0} Resume it.", "La tâche est désactivée : {0} Reprenez-la."),
+        ("There is no {0}.", "Il n'y a pas de {0}."),
+        ("{1} came before {0}.", "{0} est venu après {1}."),
+        ("; this is {0}", " ; ceci est {0}"),
+    ],
+    lambda text: text.replace(",", " "),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("A team has at most 20 channels. Delete one.", "Une équipe a au plus 20 canaux. Supprimez-en un."),
+        ("A team has at most 1,000 channels. Delete one.", "Une équipe a au plus 1 000 canaux. Supprimez-en un."),
+        ("url: This field is needed.", "url: Ce champ est nécessaire."),
+        ("There is no x. This field is needed.", "Il n'y a pas de x. Ce champ est nécessaire."),
+        ("The job is disabled: There is no y. Resume it.", "La tâche est désactivée : Il n'y a pas de y. Reprenez-la."),
+        ("a came before b.", "b est venu après a."),
+        ("There is no {0} {1}.", "Il n'y a pas de {0} {1}."),
+        ("Nobody knows this one.", "Nobody knows this one."),
+        ("", ""),
+    ],
+)
+def test_a_sentence_is_found_by_its_text(text: str, told: str) -> None:
+    assert SAYER.said(text) == told
+
+
+def test_a_value_is_text_and_no_markup() -> None:
+    assert SAYER.said("There is no <b>{1}\\1</b>.") == "Il n'y a pas de <b>{1}\\1</b>."
+
+
+@pytest.mark.parametrize("part", ["There is no ", "a came before b. ", "; this is ", ". ", "x: "])
+def test_any_text_is_quick(part: str) -> None:
+    begun = time.perf_counter()
+    for count in (TEXT_CHARACTERS_MAX // len(part), 100_000):
+        said("fr", part * count)
+
+    assert time.perf_counter() - begun < 1
+
+
+def test_sentences_are_taken_from_the_source() -> None:
+    found = of_source(
+        '"""A module. It says nothing."""\nimport x\n'
+        "NO = 'There is no such thing.'\n"
+        "def f(a, b):\n"
+        "    log.info('This is for the log.')\n"
+        "    if a: raise NotFound(f'There is no {a} of {b:,}' ' there.')\n"
+        "    raise Conflict(f'Leave {a}{b} out.', field='short')\n"
+    )
+
+    assert found == ["There is no such thing.", "There is no {0} of {1} there.", "Leave {0} out."]
+
+
+@pytest.mark.parametrize("language", ["fr", "es"])
+def test_words_have_the_places_of_their_sentence(language: str) -> None:
+    catalog = read_po(io.BytesIO(file_of(language, "said").read_bytes()), locale=language)
+    pairs = [(str(each.id), str(each.string)) for each in catalog if each.id and each.string]
+
+    assert [pair for pair in pairs if set(PLACE.findall(pair[0])) != set(PLACE.findall(pair[1]))] == []
+    assert {str(each.id) for each in catalog if each.id} == set(sentences())
