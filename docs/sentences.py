@@ -52,6 +52,7 @@ LEFT_OUT = {
 """What a person on a page never reads, and why. A name that ends in / is a folder; any other begins a name."""
 
 IN_PARTS = (
+    "actions/channels.py",
     "api/access.py",
     "api/wording.py",
     "core/curl.py",
@@ -77,8 +78,8 @@ _DESCRIBED_BY = frozenset(("visible_text", "secret_text"))
 
 _FAULTS_OF_OURS = frozenset(("AssertionError", "RuntimeError", "TypeError", "NotImplementedError", "SystemExit"))
 _SENTENCE = re.compile(r"[A-Z0-9{'\"-].*[.?!}]", re.DOTALL)
-_PART = re.compile(r"[a-z;][^\\|()^$_=<>]*")
-_WORDS = re.compile(r"[A-Za-z]{2,}[^A-Za-z]+(?:.*[^A-Za-z])?[A-Za-z]{2,}|[a-z]{3,} \{|\} [a-z]{3,}", re.DOTALL)
+_PART = re.compile(r"[a-z;{][^\\|()^$_=<>]*")
+_WORDS = re.compile(r"[A-Za-z]+[^A-Za-z]+(?:.*[^A-Za-z])?[A-Za-z]{2,}|[a-z]{3,} \{|\} [a-z]{3,}", re.DOTALL)
 _NO_SENTENCES = frozenset(("Basic {0}", "Bearer {0}", "Authorization: Bearer ...", '{"text": "${title}"}'))
 _PLACE = re.compile(r"\{\d+\}")
 
@@ -91,7 +92,13 @@ def sentences() -> list[str]:
     return sorted(found)
 
 
-_OTHER_STATUSES = (HTTPStatus.BAD_REQUEST, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.INTERNAL_SERVER_ERROR)
+_OTHER_STATUSES = (
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.METHOD_NOT_ALLOWED,
+    HTTPStatus.REQUEST_URI_TOO_LONG,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+)
 
 
 def _modules() -> Iterator[Path]:

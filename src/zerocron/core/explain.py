@@ -1,7 +1,8 @@
 """Why a job did or did not run at an instant, with the evidence.
 
 Owns the verdict. It reads what is on record: runs, versions of the job, and what people did to it; where nothing is, it
-says so and guesses nothing. Sentences are in English, like those of runs. Pure.
+says so and guesses nothing. Sentences are in English, like all that the API says, and each is written whole, because
+pages find it by its text to say it in their reader's language (decision 0016). Pure.
 """
 
 from __future__ import annotations
@@ -231,7 +232,7 @@ def _of_run(facts: Facts, run: Run) -> Explanation:
 
 def _ended(attempt: Attempt) -> str:
     if attempt.status == ExecutionStatus.SUCCESS:
-        return f"Attempt {attempt.number} succeeded"
+        return f"Attempt {attempt.number} succeeded."
     return f"Attempt {attempt.number} failed. {attempt.error or ''}".strip()
 
 
@@ -361,19 +362,18 @@ def _zone(facts: Facts) -> str:
     return facts.versions[-1].schedule.timezone if facts.versions else "UTC"
 
 
-_DONE = {
-    "job.create": "made the job",
-    "job.edit": "changed the job",
-    "job.pause": "paused the job",
-    "job.resume": "resumed the job",
-    "job.delete": "deleted the job",
-    "job.disable": "disabled the job",
-    "job.trigger": "triggered a run",
-}
-
-
 def _said(act: Act) -> str:
     """An act in words: who, what, and of an edit which fields."""
-    done = _DONE.get(act.action, act.action)
-    changed = ", ".join(sorted(act.after or ())) if act.action == "job.edit" else ""
-    return f"{act.actor or '0cron'} {done}{f': {changed}' if changed else ''}."
+    who = act.actor or "0cron"
+    if act.action == "job.edit" and act.after:
+        return f"{who} changed the job: {', '.join(sorted(act.after))}."
+    done = {
+        "job.create": f"{who} made the job.",
+        "job.edit": f"{who} changed the job.",
+        "job.pause": f"{who} paused the job.",
+        "job.resume": f"{who} resumed the job.",
+        "job.delete": f"{who} deleted the job.",
+        "job.disable": f"{who} disabled the job.",
+        "job.trigger": f"{who} triggered a run.",
+    }
+    return done.get(act.action, f"{who} {act.action}.")

@@ -1,8 +1,8 @@
 """The API's sentences, said in the language of whoever reads a page (decision 0016).
 
 Owns how a sentence is found by its text: the API says `A team has at most 20 channels.`, the catalog has words for
-`A team has at most {0} channels.`. Must never take a value for anything but text, nor take long for any text: it is
-read from left to right, without going back. Pure.
+`A team has at most {0} channels.`. Must never take a value for anything but text, put into other words what is quoted,
+nor take long for any text: it is read from left to right, without going back. Pure.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from zerocron.core.phrases import LANGUAGES as PHRASES
 from zerocron.core.schedule.sentences import SENTENCES, UNITS
@@ -23,15 +24,36 @@ _SEGMENT = re.compile(r"(?<=[.?!:]) (?=\S)|(?=; )")
 _NEXT_SENTENCE = re.compile(r"[.?!] [A-Z0-9]")
 _NUMBER = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _WORD = re.compile(r"[A-Za-z]{2}")
+_PROSE = re.compile(r"[a-z']+ [a-z']+ [a-z']+", re.IGNORECASE)
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|“[^”]*”|`[^`]*`""", re.DOTALL)
+_QUOTES = {"'": "'", '"': '"', "“": "”", "`": "`"}
+_LETTERS_OF_ITS_OWN = 10
+"""A sentence with fewer beside its places, such as `{0} and {1}`, could be found in anybody's."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Pattern:
     """A sentence with places. `texts` are what stands before, between and after them."""
 
     texts: tuple[str, ...]
     places: tuple[str, ...]
     words: str
+
+    @cached_property
+    def quoted(self) -> Mapping[str, str]:
+        """The places between quotes, each with the quote that ends it."""
+        around = zip(self.places, self.texts[:-1], self.texts[1:], strict=True)
+        ends = ((place, _QUOTES.get(before[-1:], ""), after) for place, before, after in around)
+        return {place: end for place, end, after in ends if end and after.startswith(end)}
+
+    @cached_property
+    def is_vague(self) -> bool:
+        return sum(map(str.isalpha, "".join(self.texts))) < _LETTERS_OF_ITS_OWN
+
+    @cached_property
+    def is_part(self) -> bool:
+        """`{0} and {1}`: of a sentence, and none by itself."""
+        return self.is_vague and not self.texts[0] and not self.texts[-1].endswith((".", "?", "!"))
 
     def values(self, text: str) -> dict[str, str] | None:
         """What stands in the places, if the text is this sentence."""
@@ -79,7 +101,7 @@ class Sayer:
             return self._number(text)
         if depth > DEPTH_MAX or not _WORD.search(text):
             return None
-        for pattern in self._patterns(text):
+        for pattern in self._patterns(text, depth):
             values = pattern.values(text)
             if values is None:
                 continue
@@ -87,13 +109,21 @@ class Sayer:
                 of_several = self._in_segments(text, depth, is_all=True)
                 if of_several is not None:
                     return of_several
-            told = {place: self._said(value, depth + 1) or value for place, value in values.items()}
-            return _filled(pattern.words, told)
-        return self._in_segments(text, depth, is_all=False)
+            told = self._told(pattern, values, depth)
+            if told is not None:
+                return told
+        return self._in_segments(text, depth, is_all=False) or (self._in_list(text, depth) if depth else None)
 
-    def _patterns(self, text: str) -> Iterator[_Pattern]:
-        yield from self._by_word.get(text.partition(" ")[0], ())
-        yield from self._others
+    def _in_list(self, text: str, depth: int) -> str | None:
+        """Several parts with commas between them, all of them known."""
+        parts = text.split(", ")
+        told = [self._one(part, depth) for part in parts] if 1 < len(parts) <= SEGMENTS_MAX else [None]
+        return ", ".join(map(str, told)) if None not in told else None
+
+    def _patterns(self, text: str, depth: int) -> Iterator[_Pattern]:
+        for pattern in (*self._by_word.get(text.partition(" ")[0], ()), *self._others):
+            if depth or not pattern.is_part:
+                yield pattern
 
     def _in_segments(self, text: str, depth: int, *, is_all: bool) -> str | None:
         """Several sentences one after the other, or one behind the name of a field: as many of each as are known."""
@@ -123,12 +153,27 @@ class Sayer:
         """A segment: one sentence, of which no value holds another one's end."""
         if text in self._whole:
             return self._whole[text]
-        for pattern in self._patterns(text):
+        for pattern in self._patterns(text, depth):
             values = pattern.values(text)
             if values is not None and not any(map(_NEXT_SENTENCE.search, values.values())):
-                told = {place: self._said(value, depth + 1) or value for place, value in values.items()}
-                return _filled(pattern.words, told)
+                told = self._told(pattern, values, depth)
+                if told is not None:
+                    return told
         return None
+
+    def _told(self, pattern: _Pattern, values: Mapping[str, str], depth: int) -> str | None:
+        """The words of a sentence with its values; None when it is hardly this one."""
+        told = {}
+        for place, value in values.items():
+            end = pattern.quoted.get(place)
+            if end and f"{end}, " in value:
+                return None  # it is several
+            is_quoted = end or _QUOTED.fullmatch(value)
+            known = None if is_quoted else self._said(value, depth + 1)
+            if known is None and pattern.is_vague and not is_quoted and _PROSE.search(value):
+                return None
+            told[place] = value if known is None else known
+        return _filled(pattern.words, told)
 
 
 def _filled(words: str, values: Mapping[str, str]) -> str:
@@ -141,8 +186,9 @@ def schedule_pairs(language: str) -> Iterator[tuple[str, str]]:
         yield sentence, SENTENCES[language][key]
     for unit, names in UNITS["en"].items():
         yield from zip(names, UNITS[language][unit], strict=True)
-    for key, sentence in PHRASES["en"].messages.items():
-        yield _numbered(sentence), _numbered(PHRASES[language].messages[key])
+    ours, theirs = PHRASES["en"], PHRASES[language]
+    for said, words in ((ours.messages, theirs.messages), (ours.notes, theirs.notes)):
+        yield from ((_numbered(sentence), _numbered(words[key])) for key, sentence in said.items())
 
 
 def _numbered(sentence: str) -> str:
