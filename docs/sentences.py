@@ -55,6 +55,7 @@ IN_PARTS = (
     "actions/channels.py",
     "api/access.py",
     "api/wording.py",
+    "channels/webhook.py",
     "core/curl.py",
     "core/success.py",
     "outbound/failures.py",
@@ -78,8 +79,8 @@ _DESCRIBED_BY = frozenset(("visible_text", "secret_text"))
 
 _FAULTS_OF_OURS = frozenset(("AssertionError", "RuntimeError", "TypeError", "NotImplementedError", "SystemExit"))
 _SENTENCE = re.compile(r"[A-Z0-9{'\"-].*[.?!}]", re.DOTALL)
-_PART = re.compile(r"[a-z;{][^\\|()^$_=<>]*")
-_WORDS = re.compile(r"[A-Za-z]+[^A-Za-z]+(?:.*[^A-Za-z])?[A-Za-z]{2,}|[a-z]{3,} \{|\} [a-z]{3,}", re.DOTALL)
+_PART = re.compile(r"(?:[a-z;{]|The )[^\\|()^$_=<>]*")
+_WORDS = re.compile(r"[A-Za-z]+[^A-Za-z]+(?:.*[^A-Za-z])?[A-Za-z]{2,}|[a-z]{2,} \{|\} [a-z]{2,}", re.DOTALL)
 _NO_SENTENCES = frozenset(("Basic {0}", "Bearer {0}", "Authorization: Bearer ...", '{"text": "${title}"}'))
 _PLACE = re.compile(r"\{\d+\}")
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import io
+import re
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from babel.messages.pofile import read_po
 from docs.sentences import of_source, sentences
 from docs.words import file_of
+from tests.dashboard.support import Element, Pages
 
 from zerocron.dashboard.said import PLACE, TEXT_CHARACTERS_MAX, Sayer
+from zerocron.dashboard.specimens import SPECIMENS
 from zerocron.dashboard.words import said
 
 SAYER = Sayer(
@@ -93,3 +98,87 @@ def test_words_have_the_places_of_their_sentence(language: str) -> None:
 
     assert [pair for pair in pairs if set(PLACE.findall(pair[0])) != set(PLACE.findall(pair[1]))] == []
     assert {str(each.id) for each in catalog if each.id} == set(sentences())
+
+
+@pytest.mark.parametrize("language", ["fr", "es"])
+def test_no_sentence_is_taken_for_another(language: str) -> None:
+    catalog = read_po(io.BytesIO(file_of(language, "said").read_bytes()), locale=language)
+    told = [(_with_values(str(each.id)), _with_values(str(each.string))) for each in catalog if each.id]
+
+    assert [text for text, words in told if text.endswith((".", "?", "!")) and said(language, text) != words] == []
+
+
+def _with_values(sentence: str) -> str:
+    return PLACE.sub(lambda place: f"value{place[1]}", sentence)
+
+
+OTHERS = {
+    "name": "people's",
+    "subject_name": "people's",
+    "schedule": "as it was typed",
+    "description": "of a schedule, in the language that it was typed in",
+    "suggestions": "of a schedule, to be typed",
+    "user_agent": "a browser's",
+}
+"""The fields of answers whose texts stay in their language, and whose they are. What targets answer is literal."""
+
+LITERAL = frozenset(("code", "pre", "kbd", "textarea", "option", "script", "style", "title"))
+READ_ALOUD = ("title", "aria-label", "placeholder", "data-label", "alt")
+_CUT = re.compile(r"(?<=[.?!:;]) ")
+_A_WORD = re.compile(r"(?<![\w/.$-])[A-Za-z][a-z']+(?![\w/.@=-])|\b[aI]\b")
+
+
+def of_others(told: Any, field: str = "") -> Iterator[str]:
+    """The texts in an answer that are not the API's own."""
+    if isinstance(told, dict):
+        for name, each in told.items():
+            yield from of_others(each, name)
+    elif isinstance(told, (list, tuple)):
+        for each in told:
+            yield from of_others(each, field)
+    elif isinstance(told, str) and field in OTHERS:
+        yield told
+
+
+def texts_of(element: Element) -> Iterator[str]:
+    """What is read on a page, but for what is shown letter by letter."""
+    if element.tag in LITERAL:
+        return
+    yield from (element.get(name) for name in READ_ALOUD if element.get(name))
+    for each in element.children:
+        if isinstance(each, Element):
+            yield from texts_of(each)
+        else:
+            yield each
+
+
+async def left_in_english(name: str, language: str, **answers: Any) -> set[str]:
+    """What of a page is the same for readers of that language and of English, and has three words or more."""
+    others = sorted({*of_others(SPECIMENS[name].answers), *(text for _, text in SPECIMENS[name].form or ())}, key=len)
+    found = []
+    for reader in ("en", language):
+        tree = (await Pages.of(name, **answers).specimen(name, reader)).tree
+        parts = set()
+        for text in texts_of(tree):
+            rest = " ".join(text.split())
+            for each in reversed(others):
+                rest = rest.replace(each, "") if " " in each else rest
+            parts |= {part for part in _CUT.split(rest) if len(_A_WORD.findall(part)) > 2}
+        found.append(parts)
+    return found[0] & found[1]
+
+
+@pytest.mark.parametrize("name", [name for name in SPECIMENS if not name.endswith("-hostile")])
+@pytest.mark.parametrize("language", ["fr", "es"])
+async def test_a_page_says_nothing_in_english_to_others(name: str, language: str) -> None:
+    """Hostile specimens are left out: in them all texts are others'."""
+    assert await left_in_english(name, language) == set()
+
+
+async def test_english_on_a_page_would_be_found() -> None:
+    overview = SPECIMENS["overview"].answers["GET /v1/overview"]
+    odd = {**overview["attention"][0], "detail": "Nobody has words for this. The status was 502; the job accepts 2xx."}
+
+    found = await left_in_english("overview", "fr", **{"GET /v1/overview": {**overview, "attention": [odd]}})
+
+    assert found == {"Nobody has words for this."}

@@ -119,7 +119,9 @@ def _string_too_short(context: Context, _given: Any) -> str:
 
 
 def _choice(context: Context, given: Any) -> str:
-    return f"This has to be {context['expected']}{_shown(given) if isinstance(given, str) else _kind_of(given)}."
+    others, _, last = str(context["expected"]).rpartition(" or ")  # pydantic's; as a sentence of ours, pages know it
+    expected = f"{others} or {last}" if others else last
+    return f"This has to be {expected}{_shown(given) if isinstance(given, str) else _kind_of(given)}."
 
 
 _SENTENCES: Mapping[str, Callable[[Context, Any], str]] = {
@@ -143,7 +145,7 @@ _SENTENCES: Mapping[str, Callable[[Context, Any], str]] = {
     "model_attributes_type": _kind("an object"),
     "literal_error": _choice,
     "too_long": _too_long,
-    "too_short": lambda context, _given: f"At least {context['min_length']:,}.",
+    "too_short": lambda context, _given: f"Give at least {context['min_length']:,}.",
     "greater_than_equal": lambda ctx, given: f"This has to be at least {number(ctx['ge'])}{_shown(given)}.",
     "less_than_equal": lambda ctx, given: f"This has to be at most {number(ctx['le'])}{_shown(given)}.",
 }

@@ -233,7 +233,9 @@ def _of_run(facts: Facts, run: Run) -> Explanation:
 def _ended(attempt: Attempt) -> str:
     if attempt.status == ExecutionStatus.SUCCESS:
         return f"Attempt {attempt.number} succeeded."
-    return f"Attempt {attempt.number} failed. {attempt.error or ''}".strip()
+    if attempt.error:
+        return f"Attempt {attempt.number} failed. {attempt.error}"
+    return f"Attempt {attempt.number} failed."
 
 
 def _of_many(facts: Facts, run: Run) -> Explanation:

@@ -84,8 +84,10 @@ CODES: Mapping[str, Any] = {
 _WRONG_CODE = {
     "title": "Unprocessable Content",
     "status": 422,
-    "detail": "This is not the code that the app shows now.",
-    "errors": [{"field": "code", "message": "This is not the code that the app shows now."}],
+    "detail": "This code is wrong, or it was used before. Wait for the next one and try that.",
+    "errors": [
+        {"field": "code", "message": "This code is wrong, or it was used before. Wait for the next one and try that."}
+    ],
 }
 _ALONE = session(
     person={**SESSION["person"], "has_totp": False, "has_password": False, "name": "Ada"},
@@ -112,8 +114,13 @@ SPECIMENS: tuple[Specimen, ...] = (
                 {
                     "title": "Unprocessable Content",
                     "status": 422,
-                    "detail": "There is no time zone 'Europe/Pariss'. Use 'Europe/Paris'.",
-                    "errors": [{"field": "timezone", "message": "There is no time zone 'Europe/Pariss'."}],
+                    "detail": "timezone: There is no time zone 'Europe/Pariss'. Use an IANA name such as Europe/Paris.",
+                    "errors": [
+                        {
+                            "field": "timezone",
+                            "message": "There is no time zone 'Europe/Pariss'. Use an IANA name such as Europe/Paris.",
+                        }
+                    ],
                     "suggestions": ["Europe/Paris"],
                 },
             ),
