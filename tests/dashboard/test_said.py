@@ -14,7 +14,7 @@ from docs.sentences import of_source, sentences
 from docs.words import file_of
 from tests.dashboard.support import Element, Pages
 
-from zerocron.dashboard.said import PLACE, TEXT_CHARACTERS_MAX, Sayer
+from zerocron.dashboard.said import LOOKS_MAX, PLACE, TEXT_CHARACTERS_MAX, Sayer
 from zerocron.dashboard.specimens import SPECIMENS
 from zerocron.dashboard.words import said
 
@@ -28,6 +28,10 @@ SAYER = Sayer(
         ("; this is {0}", " ; ceci est {0}"),
         ("{0} and {1}", "{0} et {1}"),
         ("Use {0}.", "Mettez {0}."),
+        ("It is wrong ({0}).{1}", "C'est faux ({0}).{1}"),
+        ("5 of them", "cinq"),
+        ("This is needed: {0}", "Il faut ceci : {0}"),
+        ("A name. Any will do.", "Un nom. N'importe lequel."),
         ("It is named by {0}, which would fall silent.", "Il est nommé par {0}."),
         ('the job "{0}"', "la tâche « {0} »"),
         ("{0} and others", "{0} et d'autres"),
@@ -54,6 +58,11 @@ SAYER = Sayer(
             'It is named by the job "a", the job "b" and others, which would fall silent.',
             "Il est nommé par la tâche « a », la tâche « b » et d'autres.",
         ),
+        ("It is wrong (5 of them). There is no x.", "C'est faux (5 of them). Il n'y a pas de x."),
+        (
+            "config.name: This is needed: A name. Any will do. There is no x.",
+            "config.name: Il faut ceci : Un nom. N'importe lequel. Il n'y a pas de x.",
+        ),
         ("Use 5.", "Mettez 5."),
         ("Use it as one likes.", "Use it as one likes."),
         ("Bread and butter", "Bread and butter"),
@@ -76,6 +85,16 @@ def test_any_text_is_quick(part: str) -> None:
         said("fr", part * count)
 
     assert time.perf_counter() - begun < 1
+
+
+@pytest.mark.parametrize(
+    ("others", "told"), [(LOOKS_MAX // 10, "C'est faux. And so on."), (LOOKS_MAX, "It is wrong. And so on.")]
+)
+def test_what_is_like_too_many_sentences_is_left_as_it_is(others: int, told: str) -> None:
+    """Anybody can make texts of parts of ours; they must cost no more than ours do."""
+    sayer = Sayer([("It is wrong.", "C'est faux."), *((f"{{0}} it is {number}.", "") for number in range(others))])
+
+    assert sayer.said("It is wrong. And so on.") == told
 
 
 def test_sentences_are_taken_from_the_source() -> None:
