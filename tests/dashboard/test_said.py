@@ -16,6 +16,7 @@ from tests.dashboard.support import Element, Pages
 
 from zerocron.dashboard.said import LOOKS_MAX, PLACE, TEXT_CHARACTERS_MAX, Sayer
 from zerocron.dashboard.specimens import SPECIMENS
+from zerocron.dashboard.specimens.kinds import SESSION
 from zerocron.dashboard.words import said
 
 SAYER = Sayer(
@@ -141,7 +142,7 @@ OTHERS = {
 }
 """The fields of answers whose texts stay in their language, and whose they are. What targets answer is literal."""
 
-LITERAL = frozenset(("code", "pre", "kbd", "textarea", "option", "script", "style", "title"))
+LITERAL = frozenset(("code", "pre", "kbd", "textarea", "option", "script", "style"))
 READ_ALOUD = ("title", "aria-label", "placeholder", "data-label", "alt")
 _CUT = re.compile(r"(?<=[.?!:;]) ")
 _A_WORD = re.compile(r"(?<![\w/.$-])[A-Za-z][a-z']+(?![\w/.@=-])|\b[aI]\b")
@@ -201,3 +202,13 @@ async def test_english_on_a_page_would_be_found() -> None:
     found = await left_in_english("overview", "fr", **{"GET /v1/overview": {**overview, "attention": [odd]}})
 
     assert found == {"Nobody has words for this."}
+
+
+async def test_what_the_site_itself_refuses_is_said_as_well() -> None:
+    session = {**SESSION, "person": {**SESSION["person"], "language": "fr"}}
+
+    shown = await Pages.over({"GET /v1/session": session}).post("/jobs/new", headers={"sec-fetch-site": "cross-site"})
+
+    assert shown.status == 403
+    assert "Ceci ne vient pas d'une page de ce serveur" in shown.tree.one("main").text
+    assert shown.tree.one("title").text == "Interdit · 0cron"

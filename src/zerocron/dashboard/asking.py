@@ -51,12 +51,19 @@ class Problem(Exception):
         told: Mapping[str, Any] = answer.data if isinstance(answer.data, dict) else {}
         self.status = answer.status
         self.title = say(str(told.get("title", "")))
-        self.detail = say(str(told.get("detail", "")))
+        self.detail = say(_without_field(told))
         self.code = str(told.get("code", ""))
         self.error_id = str(told.get("error_id", ""))
         self.suggestions: list[str] = list(told.get("suggestions", []))
         self.errors: dict[str, str] = {each["field"]: say(each["message"]) for each in told.get("errors", [])}
         super().__init__(f"{self.status} {told.get('detail', '')}")
+
+
+def _without_field(told: Mapping[str, Any]) -> str:
+    """The detail, without the name of a field that the API has before it: pages show messages beside their fields."""
+    detail = str(told.get("detail", ""))
+    first = next(iter(told.get("errors", ())), None)
+    return first["message"] if first and detail == f"{first['field']}: {first['message']}" else detail
 
 
 @dataclass(slots=True)

@@ -126,7 +126,7 @@ class Site:
     async def _answer(self, page: Page, visit: Visit) -> Response:
         try:
             await self._know(page, visit)
-            self._check_origin(visit.request)
+            self._check_origin(visit)
             return await page.view(visit)
         except Problem as problem:
             return self._explain(visit, problem)
@@ -142,8 +142,9 @@ class Site:
         if session["person"] is not None:
             visit.signed = Signed(session)
 
-    def _check_origin(self, request: Request) -> None:
+    def _check_origin(self, visit: Visit) -> None:
         """The API asks the same of what pages send on; but not all that a form does comes before it. Raises Problem."""
+        request = visit.request
         if not is_same_origin(
             request.method,
             sec_fetch_site=request.headers.get("sec-fetch-site"),
@@ -151,7 +152,7 @@ class Site:
             host=request.headers.get("host"),
             own_origins=(self.base_url,) if self.base_url else (),
         ):
-            raise Problem(Answer(403, {"title": "Forbidden", "detail": FOREIGN}))
+            raise Problem(Answer(403, {"title": "Forbidden", "detail": FOREIGN}), visit.said)
 
     def _explain(self, visit: Visit, problem: Problem) -> Response:
         """What a page that could not be shown looks like."""
