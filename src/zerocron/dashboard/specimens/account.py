@@ -95,6 +95,8 @@ _ALONE = session(
     elevated_until="2027-03-10T14:41:00Z",
 )
 
+_NO_ZONE = "There is no time zone 'Europe/Pariss'. Did you mean Europe/Paris or Europe/Warsaw?"
+
 SPECIMENS: tuple[Specimen, ...] = (
     Specimen("account", "Your account", "/account", {"GET /v1/me/sign-ins": SIGN_INS}, is_shown=True),
     Specimen(
@@ -114,11 +116,11 @@ SPECIMENS: tuple[Specimen, ...] = (
                 {
                     "title": "Unprocessable Content",
                     "status": 422,
-                    "detail": "timezone: There is no time zone 'Europe/Pariss'. Use an IANA name such as Europe/Paris.",
+                    "detail": f"timezone: {_NO_ZONE}",
                     "errors": [
                         {
                             "field": "timezone",
-                            "message": "There is no time zone 'Europe/Pariss'. Use an IANA name such as Europe/Paris.",
+                            "message": _NO_ZONE,
                         }
                     ],
                     "suggestions": ["Europe/Paris"],
