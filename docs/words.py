@@ -1,6 +1,7 @@
 """Renews the catalogs of the pages: `python -m docs.words`; with `--check` it says what lacks words.
 
-Owns which text belongs to which file: that of a view or template to the area of its name, all others to `shared`.
+Owns which text belongs to which file: that of a view or template to the area of its name, what the API says to `said`
+(docs/sentences.py has it from the source), all others to `shared`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_file
 from babel.messages.pofile import read_po, write_po
 
-from zerocron.core.exchange import ERROR_KINDS, OWN_KINDS
-from zerocron.core.model import REASON_TEXTS
+from docs.sentences import sentences
 
 DASHBOARD = Path(__file__).parents[1] / "src" / "zerocron" / "dashboard"
 KEYWORDS = {"_": None, "gettext": None, "ngettext": (1, 2), "N_": None}
@@ -39,15 +39,10 @@ def templates() -> dict[str, Catalog]:
         catalog = found.setdefault(area, Catalog(charset="utf-8"))
         for message in _messages(path):
             catalog.add(message)
-    for text in _of_core():
-        found["runs"].add(text)
+    found["said"] = Catalog(charset="utf-8")
+    for text in sentences():
+        found["said"].add(text)
     return found
-
-
-def _of_core() -> Iterator[str]:
-    """The sentences that the API tells in English and that the pages of runs say in their reader's language."""
-    yield from REASON_TEXTS.values()
-    yield from (ERROR_KINDS | OWN_KINDS).values()
 
 
 def _messages(path: Path) -> Iterator[str | tuple[str, ...]]:

@@ -117,7 +117,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"catchup_window": 31_622_401}, "catchup_window", "This has to be at most 31,622,400; this is 31,622,401."),
     ({"catchup_window": 1.5}, "catchup_window", "This has to be a whole number; this is 1.5."),
     # success
-    ({"success": {"status": []}}, "success.status", "At least 1."),
+    ({"success": {"status": []}}, "success.status", "Give at least 1."),
     ({"success": {"status": ["2xx"] * 21}}, "success.status", "At most 20 items; these are 21."),
     ({"success": {"status": ["9xx"]}}, "success.status", "is not a status rule"),
     ({"success": {"status": ["299-200"]}}, "success.status", "smaller status first"),

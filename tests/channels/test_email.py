@@ -305,7 +305,7 @@ async def test_no_server_at_all(outbound: Outbound) -> None:
         pass
     delivery = await deliver(outbound, plain(port))
     assert delivery == Again(
-        "No mail was sent. The mail server's machine refused the connection: nothing listens on that port."
+        "The mail server was not reached: The target's machine refused the connection: nothing listens on that port."
     )
 
 

@@ -82,7 +82,7 @@ def test_a_failing_job_says_what_since_when_how_often_the_error_the_slot_the_out
     text = text_of(word(of(FAILED)))
     for part in (
         "nightly report failed 3 times in a row",
-        "The target answered 500",
+        "The status was 500",
         "Since: Wednesday 13 January 2027, 08:00:02 Europe/Paris (07:00:02 UTC) – 2 d",
         "In a row: 3 times",
         "Scheduled for: Friday 15 January 2027, 08:00 Europe/Paris (07:00 UTC)",
@@ -90,7 +90,7 @@ def test_a_failing_job_says_what_since_when_how_often_the_error_the_slot_the_out
         "https://cron.example.com/jobs/0199b7f2-0000-7000-8000-00000000000a",
     ):
         assert part in text, part
-    assert text.startswith("nightly report failed 3 times in a row\n\nThe target answered 500")
+    assert text.startswith("nightly report failed 3 times in a row\n\nThe status was 500")
 
 
 def test_a_monitor_that_is_down_says_when_it_was_heard_last_and_which_slot_it_missed() -> None:

@@ -54,7 +54,7 @@ def test_it_ran_and_succeeded() -> None:
     found = about(runs=[run], attempts=[Attempt(1, NOON + 7, "success", None)])
     assert (found.verdict, found.sentence, found.run) == (Verdict.RAN, "It ran and succeeded.", run)
     assert found.evidence == [
-        (NOON + 7, "Attempt 1 succeeded"),
+        (NOON + 7, "Attempt 1 succeeded."),
         (NOON + 7, "It began, 7 ms after its slot."),
         (NOON + 10, "It was recorded as succeeded."),
     ]

@@ -19,6 +19,8 @@ from zerocron.dashboard.site import Site
 from zerocron.dashboard.specimens import NOW, SPECIMENS
 from zerocron.dashboard.specimens.kinds import SESSION
 from zerocron.dashboard.telling import read_instant
+from zerocron.dashboard.visit import LANGUAGE_COOKIE
+from zerocron.dashboard.words import DEFAULT
 
 HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}"
 """What people and targets write, when they mean no good."""
@@ -217,14 +219,26 @@ class Pages:
         given = {"hx-request": "true"} if is_fragment else {}
         return await self._ask("GET", path, b"", {**given, **(headers or {})})
 
-    async def post(self, path: str, fields: Sequence[tuple[str, str]] = (), *, is_fragment: bool = False) -> Shown:
-        given = {"hx-request": "true"} if is_fragment else {}
-        return await self._ask("POST", path, urlencode(fields).encode(), {"sec-fetch-site": "same-origin", **given})
+    async def post(
+        self,
+        path: str,
+        fields: Sequence[tuple[str, str]] = (),
+        *,
+        is_fragment: bool = False,
+        headers: Mapping[str, str] | None = None,
+    ) -> Shown:
+        given = {"sec-fetch-site": "same-origin"} | ({"hx-request": "true"} if is_fragment else {})
+        return await self._ask("POST", path, urlencode(fields).encode(), {**given, **(headers or {})})
 
-    async def specimen(self, name: str) -> Shown:
-        """A specimen as the gallery shows it."""
-        specimen = SPECIMENS[name]
-        return await (self.get(specimen.path) if specimen.form is None else self.post(specimen.path, specimen.form))
+    async def specimen(self, name: str, language: str = DEFAULT) -> Shown:
+        """A specimen as the gallery shows it to a reader of a language, signed in or not."""
+        session = self.api.answers["GET /v1/session"]
+        if isinstance(session, dict) and session.get("person"):
+            self.api.answers["GET /v1/session"] = {**session, "person": {**session["person"], "language": language}}
+        specimen, headers = SPECIMENS[name], {"cookie": f"{LANGUAGE_COOKIE}={language}"}
+        if specimen.form is None:
+            return await self.get(specimen.path, headers=headers)
+        return await self.post(specimen.path, specimen.form, headers=headers)
 
     async def _ask(self, method: str, path: str, content: bytes, headers: Mapping[str, str]) -> Shown:
         bare, _, query = path.partition("?")

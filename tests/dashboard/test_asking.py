@@ -6,7 +6,7 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from zerocron.dashboard.asking import READING, Api
+from zerocron.dashboard.asking import READING, Answer, Api, Problem
 
 
 async def brought(method: str, path: str) -> dict[bytes, bytes]:
@@ -41,3 +41,17 @@ async def test_what_only_reads_is_asked_whatever_led_to_the_page(path: str) -> N
     headers = await brought("POST", path)
     assert headers[b"sec-fetch-site"] == b"same-origin"
     assert b"origin" not in headers
+
+
+@pytest.mark.parametrize(
+    ("detail", "told"),
+    [
+        ("retry.attempts: This is too much.", "This is too much."),
+        ("The schedule: This is too much.", "The schedule: This is too much."),
+        ("", ""),
+    ],
+)
+def test_a_problem_says_no_names_of_fields(detail: str, told: str) -> None:
+    errors = [{"field": "retry.attempts", "message": "This is too much."}, {"field": "url", "message": "No."}]
+
+    assert Problem(Answer(422, {"detail": detail, "errors": errors})).detail == told

@@ -182,5 +182,5 @@ async def test_an_alert_leads_to_what_it_is_about_and_says_why_it_was_not_delive
 
     assert links == ["jobs", "jobs", "monitors", "monitors", "monitors", "channels"]
     assert "Next try in 2 min 13 s" in rows[0].text
-    assert rows[4].one("span", class_="sub-bad").text == "The webhook answered 410: it wants no more messages."
+    assert rows[4].one("span", class_="sub-bad").text == "The webhook answered 410. It wants no more messages."
     assert [each.get("id") for each in rows] == [f"alert-{each['id']}" for each in ALERTS["items"]]

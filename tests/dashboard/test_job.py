@@ -12,7 +12,7 @@ from zerocron.core.model import REASON_TEXTS
 from zerocron.dashboard.specimens.jobs import JOB
 from zerocron.dashboard.specimens.kinds import page_of, session
 from zerocron.dashboard.specimens.overview import at, job_id
-from zerocron.dashboard.words import words_of
+from zerocron.dashboard.words import said
 
 PATH = f"/jobs/{JOB['id']}"
 API = f"/v1/jobs/{JOB['id']}"
@@ -215,7 +215,7 @@ async def test_what_is_refused_is_said_on_the_page() -> None:
     shown = await Pages.of("job-trigger-refused").specimen("job-trigger-refused")
 
     assert shown.status == 409
-    assert "The job is disabled. Resume it first." in shown.tree.one(role="alert").text
+    assert "Resume it before triggering it." in shown.tree.one(role="alert").text
 
 
 async def test_deleting_asks_once() -> None:
@@ -245,7 +245,7 @@ async def test_a_job_that_is_not_there() -> None:
 @pytest.mark.parametrize("language", ["fr", "es"])
 def test_every_reason_has_words(language: str) -> None:
     for text in REASON_TEXTS.values():
-        assert words_of(language).gettext(text) != text
+        assert said(language, text) != text
 
 
 # --- explain
@@ -256,7 +256,7 @@ async def test_why_it_did_not_run() -> None:
     tree = (await pages.specimen("job-explain")).tree
 
     assert pages.api.questions(f"{API}/explain")[0].query == {"at": at(minutes=47, seconds=7)}
-    assert tree.one(id="verdict").text.startswith("The slot of 14:45 was skipped")
+    assert tree.one(id="verdict").text.startswith("It did not run. The previous run was still running")
     assert len(tree.one("ol", class_="explained-by").all("li")) == 3
     assert dict(tree.one("form", class_="explain-form").fields()) == {"date": "2027-03-10", "time": "14:45:00"}
 

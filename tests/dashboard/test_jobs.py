@@ -125,7 +125,8 @@ async def test_those_that_were_refused_are_named_with_the_reason() -> None:
     tree = (await Pages.of("jobs-told").specimen("jobs-told")).tree
 
     assert tree.one(role="alert").text == (
-        "One job was left as it is: Move the archive : The job is completed: its schedule has no slot left."
+        "One job was left as it is: Move the archive : The job is completed: its schedule has no slot left, "
+        "so there is nothing to pause."
     )
 
 
@@ -175,7 +176,7 @@ async def test_what_the_api_refuses_is_said_above_the_list() -> None:
     shown = await pages.specimen("jobs-refused")
 
     assert shown.status == 422
-    assert "at most 200 are changed at once" in shown.tree.one(role="alert").text
+    assert "at most 200 jobs at once" in shown.tree.one(role="alert").text
     assert shown.tree.all(id="rows-1")
 
 

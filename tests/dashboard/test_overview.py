@@ -17,7 +17,7 @@ async def test_what_needs_somebody_comes_first() -> None:
     assert first.one("h2").text == "Needs attention"
     links = [each.get("href") for each in first.all("a")]
     assert links == [f"/monitors/{job_id(90)}", f"/jobs/{job_id(4)}", f"/jobs/{job_id(2)}", f"/monitors/{job_id(91)}"]
-    assert "The target answered 502" in first.text
+    assert "The status was 502" in first.text
 
 
 async def test_when_all_is_well_it_says_so_once() -> None:

@@ -13,6 +13,8 @@ import jsonschema_rs
 import pytest
 from tests.dashboard.support import Element, Pages, read
 
+from zerocron.dashboard import gallery
+from zerocron.dashboard.asking import call
 from zerocron.dashboard.specimens import SPECIMENS
 from zerocron.dashboard.words import LANGUAGES
 
@@ -22,11 +24,7 @@ HEADINGS = ("h1", "h2", "h3", "h4")
 
 async def shown(name: str, language: str = "en") -> str:
     """The page of a specimen, for a reader of a language."""
-    pages = Pages.of(name)
-    session = pages.api.answers["GET /v1/session"]
-    if isinstance(session, dict) and session.get("person"):
-        pages.api.answers["GET /v1/session"] = {**session, "person": {**session["person"], "language": language}}
-    answer = await pages.specimen(name)
+    answer = await Pages.of(name).specimen(name, language)
     assert answer.headers["content-type"].startswith("text/html"), answer.content[:300]
     return answer.html
 
@@ -83,7 +81,22 @@ async def test_a_page_needs_no_script_or_style_of_its_own(name: str) -> None:
 async def test_a_page_is_there_in_every_language(name: str, language: str) -> None:
     tree = read(await shown(name, language))
 
+    assert tree.one("html").get("lang") == language
     assert tree.one("h1").text
+
+
+async def test_the_gallery_shows_what_comes_of_a_form() -> None:
+    """Its address is opened by hand, and a form comes from a page."""
+    headers = [(b"host", b"t"), (b"sec-fetch-site", b"none")]
+    scope = {
+        **{"type": "http", "method": "GET", "scheme": "http", "root_path": "", "query_string": b"language=fr"},
+        **{"path": "/-/specimens/job-new-refused", "raw_path": b"", "headers": headers, "client": ("127.0.0.1", 1)},
+    }
+
+    answer = await call(gallery.application(), scope, b"")
+
+    assert read(answer.content.decode()).one("html").get("lang") == "fr"
+    assert answer.status == 422
 
 
 @pytest.mark.parametrize("name", [name for name in SPECIMENS if name.endswith("-hostile")])

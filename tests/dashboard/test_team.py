@@ -193,7 +193,7 @@ async def test_a_refused_key_keeps_what_was_ticked() -> None:
 
     assert answer.status == 422
     assert form_of(answer.tree, "/keys/new").typed() == [("name", "Pipeline"), ("days", "30")]
-    assert answer.tree.one(id="scopes-error").text == "Name at least one."
+    assert answer.tree.one(id="scopes-error").text == "Give at least 1."
 
 
 async def test_keys_are_revoked_after_one_question() -> None:

@@ -325,9 +325,11 @@ def check_named(connection: Connection, team_id: str, notify: Notify) -> None:
 def _check_not_named(connection: Connection, team_id: str, channel_id: str) -> None:
     named = channel_rows.named_by(connection, team_id, channel_id, NAMED_MAX + 1)
     if named:
-        whom = ", ".join(f'the {noun} "{name}"' for noun, name in named[:NAMED_MAX])
+        whom = ", ".join(
+            f'the job "{name}"' if noun == "job" else f'the monitor "{name}"' for noun, name in named[:NAMED_MAX]
+        )
         if len(named) > NAMED_MAX:
-            whom += " and others"
+            whom = f"{whom} and others"
         raise Conflict(
             f"It is named by {whom}, which would fall silent. Change their `notify` first, or pause the channel."
         )

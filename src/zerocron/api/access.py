@@ -89,12 +89,18 @@ def check(need: Need, bearer: Bearer) -> None:
         )
 
 
+_A_ROLE = {Role.OWNER: "an owner", Role.ADMIN: "an admin", Role.EDITOR: "an editor", Role.VIEWER: "a viewer"}
+
+
 def _missing(permission: Permission, bearer: Bearer) -> str:
     if bearer.person_id is not None:
         roles = [role for role in reversed(Role) if permission in PERMISSIONS[role]]
-        may = f"an {roles[0]}" if roles[0] != Role.VIEWER else "a viewer"
-        givers = "An owner" if roles[0] == Role.OWNER else "An owner or admin"
-        return f"This needs the permission {permission}, which {may} has. {givers} of the team can give you that role."
+        giver = (
+            "An owner of the team can give you that role."
+            if roles[0] == Role.OWNER
+            else "An owner or admin of the team can give you that role."
+        )
+        return f"This needs the permission {permission}, which {_A_ROLE[roles[0]]} has. {giver}"
     if permission in KEY_SCOPES:
         return (
             f"This API key lacks the scope {permission}. An owner or admin of the team can make one that has it, "

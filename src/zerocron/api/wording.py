@@ -61,9 +61,16 @@ def _kind_of(given: Any) -> str:
     """What was given, but for its content."""
     if isinstance(given, bool) or given is None:
         return {True: "; this is true", False: "; this is false", None: "; this is null"}[given]
-    kinds = {int: "a number", float: "a number", str: "text", dict: "an object", list: "a list"}
-    kind = kinds.get(type(given))
-    return f"; this is {kind}" if kind else ""
+    return _KINDS.get(type(given), "")
+
+
+_KINDS = {
+    int: "; this is a number",
+    float: "; this is a number",
+    str: "; this is text",
+    dict: "; this is an object",
+    list: "; this is a list",
+}
 
 
 def _number_shown(given: Any) -> str:
@@ -112,18 +119,16 @@ def _string_too_short(context: Context, _given: Any) -> str:
 
 
 def _choice(context: Context, given: Any) -> str:
-    return f"This has to be {context['expected']}{_shown(given) if isinstance(given, str) else _kind_of(given)}."
-
-
-def _bound(words: str, key: str) -> Callable[[Context, Any], str]:
-    return lambda context, given: f"This has to be {words} {number(context[key])}{_shown(given)}."
+    others, _, last = str(context["expected"]).rpartition(" or ")  # pydantic's; as a sentence of ours, pages know it
+    expected = f"{others} or {last}" if others else last
+    return f"This has to be {expected}{_shown(given) if isinstance(given, str) else _kind_of(given)}."
 
 
 _SENTENCES: Mapping[str, Callable[[Context, Any], str]] = {
     "worded": lambda context, _given: str(context["text"]),
     "missing": lambda _context, _given: "This field is needed.",
     "extra_forbidden": lambda _context, _given: "There is no such field. Leave it out.",
-    "string_type": _kind("text"),
+    "string_type": lambda _context, given: f"This has to be text{_kind_of(given)}.",
     "string_too_long": _string_too_long,
     "string_too_short": _string_too_short,
     "int_type": _numeric("a whole number"),
@@ -140,7 +145,7 @@ _SENTENCES: Mapping[str, Callable[[Context, Any], str]] = {
     "model_attributes_type": _kind("an object"),
     "literal_error": _choice,
     "too_long": _too_long,
-    "too_short": lambda context, _given: f"At least {context['min_length']:,}.",
-    "greater_than_equal": _bound("at least", "ge"),
-    "less_than_equal": _bound("at most", "le"),
+    "too_short": lambda context, _given: f"Give at least {context['min_length']:,}.",
+    "greater_than_equal": lambda ctx, given: f"This has to be at least {number(ctx['ge'])}{_shown(given)}.",
+    "less_than_equal": lambda ctx, given: f"This has to be at most {number(ctx['le'])}{_shown(given)}.",
 }

@@ -166,7 +166,7 @@ def _not_reached(failure: Failure) -> str:
             "The mail server's address is refused, because it is not a public one. The operator of this server can "
             f"name its network in {URL_SETTING}, such as ...?allow=10.0.0.0/8."
         )
-    return "No mail was sent. " + failure.message.replace("target", "mail server")
+    return f"The mail server was not reached: {failure.message}"
 
 
 def judge(error: Exception, mail: Mail) -> Again | Refused:

@@ -93,4 +93,4 @@ def echo(text: str | bytes, secrets: Iterable[str]) -> str:
 
 def said(who: str, response: Response, words: str) -> str:
     """`Slack answered 404 (no_service).`"""
-    return f"{who} answered {response.status}{f' ({words})' if words else ''}."
+    return f"{who} answered {response.status} ({words})." if words else f"{who} answered {response.status}."

@@ -263,12 +263,19 @@ def _judge(address: Address, port: int, allow: AllowList, written: bool, speaks_
     if found := _refused_network(address):
         rule, network = found
         example = host if written else network
-        return Refusal(
-            rule,
-            f"The target's address {f'{address} ' if written else ''}is refused by the rule '{rule} addresses': "
-            "0cron calls public addresses only. The operator of this server can allow it by adding its network to "
-            f"{SETTING}" + (f", for example {SETTING}={example}:{port}." if example else "."),
-        )
+        refused = f"The target's address is refused by the rule '{rule} addresses': 0cron calls public addresses only."
+        if written:
+            refused = (
+                f"The target's address {address} is refused by the rule '{rule} addresses': "
+                "0cron calls public addresses only."
+            )
+        mend = f"The operator of this server can allow it by adding its network to {SETTING}."
+        if example:
+            mend = (
+                "The operator of this server can allow it by adding its network to "
+                f"{SETTING}, for example {SETTING}={example}:{port}."
+            )
+        return Refusal(rule, f"{refused} {mend}")
     if speaks_http and port in BLOCKED_PORTS:
         return Refusal(
             f"port {port}",

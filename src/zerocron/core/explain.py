@@ -1,7 +1,8 @@
 """Why a job did or did not run at an instant, with the evidence.
 
 Owns the verdict. It reads what is on record: runs, versions of the job, and what people did to it; where nothing is, it
-says so and guesses nothing. Sentences are in English, like those of runs. Pure.
+says so and guesses nothing. Sentences are in English, like all that the API says, and each is written whole, because
+pages find it by its text to say it in their reader's language (decision 0016). Pure.
 """
 
 from __future__ import annotations
@@ -204,15 +205,16 @@ def _of_run(facts: Facts, run: Run) -> Explanation:
     asked = "" if run.trigger_key == "" else " Somebody asked for this run; it is no slot of the schedule."
     sentences = {
         RunStatus.SUCCEEDED: "It ran and succeeded.",
-        RunStatus.FAILED: f"It ran and failed. {error or ''}",
+        RunStatus.FAILED: "It ran and failed.",
         RunStatus.RUNNING: "It is running.",
-        RunStatus.RETRYING: f"It ran, failed, and will be tried again. {error or ''}",
+        RunStatus.RETRYING: "It ran, failed, and will be tried again.",
         RunStatus.QUEUED: "It waits for its turn.",
         RunStatus.SKIPPED: "It did not run.",
         RunStatus.CANCELLED: "It was called off.",
         RunStatus.LOST: "Nobody knows how it ended.",
     }
-    parts = (sentences[RunStatus(run.status)].strip(), text)
+    shown = error if run.status in (RunStatus.FAILED, RunStatus.RETRYING) else None
+    parts = (sentences[RunStatus(run.status)], shown, text)
     found = Explanation(verdict, " ".join(filter(None, parts)) + asked, run)
     if run.count > 1 and run.scheduled_until is not None:
         found.evidence.append((run.scheduled_for, _account(run)))
@@ -220,8 +222,7 @@ def _of_run(facts: Facts, run: Run) -> Explanation:
         late = run.started_at - run.scheduled_for
         found.evidence.append((run.started_at, f"It began, {late:,} ms after its slot."))
     for attempt in facts.attempts:
-        ended = "succeeded" if attempt.status == ExecutionStatus.SUCCESS else f"failed. {attempt.error or ''}".strip()
-        found.evidence.append((attempt.at, f"Attempt {attempt.number} {ended}"))
+        found.evidence.append((attempt.at, _ended(attempt)))
     if run.finished_at is not None:
         found.evidence.append((run.finished_at, f"It was recorded as {run.status}."))
     if run.retry_at is not None and run.status == RunStatus.RETRYING:
@@ -229,10 +230,19 @@ def _of_run(facts: Facts, run: Run) -> Explanation:
     return found
 
 
+def _ended(attempt: Attempt) -> str:
+    if attempt.status == ExecutionStatus.SUCCESS:
+        return f"Attempt {attempt.number} succeeded."
+    if attempt.error:
+        return f"Attempt {attempt.number} failed. {attempt.error}"
+    return f"Attempt {attempt.number} failed."
+
+
 def _of_many(facts: Facts, run: Run) -> Explanation:
     """The instant is one of many that one record stands for."""
     reason = Reason(run.reason) if run.reason else Reason.MISSED
-    sentence = f"It did not run. {REASON_TEXTS[reason]} It is one of {run.count:,} slots that one record stands for."
+    of_many = f"It is one of {run.count:,} slots that one record stands for."
+    sentence = " ".join(("It did not run.", REASON_TEXTS[reason], of_many))
     return Explanation(
         _OF_REASON.get(reason, Verdict.SKIPPED),
         sentence,
@@ -248,11 +258,16 @@ def _account(run: Run) -> str:
 def _of_stopped(facts: Facts, version: Version, is_slot: bool) -> Explanation:
     begun, ended = _period(facts, version)
     zone = _zone(facts)
-    until = "and still is" if ended is None else f"to {describe_instant(ended, zone)}"
+    since = describe_instant(begun, zone)
+    if ended is None:
+        sentence = f"The job was {version.status} from {since} and still is."
+    else:
+        sentence = f"The job was {version.status} from {since} to {describe_instant(ended, zone)}."
     verdict = _STOPPED[JobStatus(version.status)]
-    anyway = "" if is_slot else " The schedule has no slot there anyway."
-    future = " It will not run then, unless it is resumed before." if facts.at > facts.now and is_slot else ""
-    sentence = f"The job was {version.status} from {describe_instant(begun, zone)} {until}.{future}{anyway}"
+    if not is_slot:
+        sentence += " The schedule has no slot there anyway."
+    elif facts.at > facts.now:
+        sentence += " It will not run then, unless it is resumed before."
     evidence = [(begun, f"The job became {version.status} (version {version.number}).")]
     if ended is not None:
         evidence.append((ended, "The job went on."))
@@ -271,9 +286,12 @@ def _of_no_slot(facts: Facts, version: Version) -> Explanation:
             break
     for other in facts.versions:
         if other.schedule != version.schedule and _is_slot(other.schedule, facts.at):
-            when = describe_instant(other.since if other.number > version.number else version.since, _zone(facts))
-            which = "only had one from" if other.number > version.number else "had one until"
-            found.sentence += f" Another schedule of this job {which} {when}, when it was edited."
+            if other.number > version.number:
+                when = describe_instant(other.since, _zone(facts))
+                found.sentence += f" Another schedule of this job only had one from {when}, when it was edited."
+            else:
+                when = describe_instant(version.since, _zone(facts))
+                found.sentence += f" Another schedule of this job had one until {when}, when it was edited."
             found.evidence.append((version.since, f"The job got this schedule (version {version.number})."))
             break
     return found
@@ -346,19 +364,18 @@ def _zone(facts: Facts) -> str:
     return facts.versions[-1].schedule.timezone if facts.versions else "UTC"
 
 
-_DONE = {
-    "job.create": "made the job",
-    "job.edit": "changed the job",
-    "job.pause": "paused the job",
-    "job.resume": "resumed the job",
-    "job.delete": "deleted the job",
-    "job.disable": "disabled the job",
-    "job.trigger": "triggered a run",
-}
-
-
 def _said(act: Act) -> str:
     """An act in words: who, what, and of an edit which fields."""
-    done = _DONE.get(act.action, act.action)
-    changed = ", ".join(sorted(act.after or ())) if act.action == "job.edit" else ""
-    return f"{act.actor or '0cron'} {done}{f': {changed}' if changed else ''}."
+    who = act.actor or "0cron"
+    if act.action == "job.edit" and act.after:
+        return f"{who} changed the job: {', '.join(sorted(act.after))}."
+    done = {
+        "job.create": f"{who} made the job.",
+        "job.edit": f"{who} changed the job.",
+        "job.pause": f"{who} paused the job.",
+        "job.resume": f"{who} resumed the job.",
+        "job.delete": f"{who} deleted the job.",
+        "job.disable": f"{who} disabled the job.",
+        "job.trigger": f"{who} triggered a run.",
+    }
+    return done.get(act.action, f"{who} {act.action}.")

@@ -74,8 +74,9 @@ def give_each_back(claims: Claims, now: float) -> None:
 
 def too_many(wait_seconds: float) -> TooMany:
     seconds = max(1, math.ceil(wait_seconds))
-    told = f"{seconds} seconds" if seconds < 120 else f"{math.ceil(seconds / 60)} minutes"
-    return TooMany(f"There were too many attempts. Try again in {told}.", seconds)
+    if seconds < 120:
+        return TooMany(f"There were too many attempts. Try again in {seconds} seconds.", seconds)
+    return TooMany(f"There were too many attempts. Try again in {math.ceil(seconds / 60)} minutes.", seconds)
 
 
 def network_of(address: str) -> str:

@@ -7,7 +7,7 @@ right: a page can ask only what its reader may.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -42,18 +42,28 @@ class Answer:
 
 
 class Problem(Exception):
-    """The API refused. `errors` maps the fields at fault to what to do about them."""
+    """The API refused. `errors` maps the fields at fault to what to do about them.
 
-    def __init__(self, answer: Answer) -> None:
+    `say` puts each sentence into the language of whoever reads it.
+    """
+
+    def __init__(self, answer: Answer, say: Callable[[str], str] = str) -> None:
         told: Mapping[str, Any] = answer.data if isinstance(answer.data, dict) else {}
         self.status = answer.status
-        self.title = str(told.get("title", ""))
-        self.detail = str(told.get("detail", ""))
+        self.title = say(str(told.get("title", "")))
+        self.detail = say(_without_field(told))
         self.code = str(told.get("code", ""))
         self.error_id = str(told.get("error_id", ""))
         self.suggestions: list[str] = list(told.get("suggestions", []))
-        self.errors: dict[str, str] = {each["field"]: each["message"] for each in told.get("errors", [])}
-        super().__init__(f"{self.status} {self.detail}")
+        self.errors: dict[str, str] = {each["field"]: say(each["message"]) for each in told.get("errors", [])}
+        super().__init__(f"{self.status} {told.get('detail', '')}")
+
+
+def _without_field(told: Mapping[str, Any]) -> str:
+    """The detail, without the name of a field that the API has before it: pages show messages beside their fields."""
+    detail = str(told.get("detail", ""))
+    first = next(iter(told.get("errors", ())), None)
+    return first["message"] if first and detail == f"{first['field']}: {first['message']}" else detail
 
 
 @dataclass(slots=True)
@@ -67,6 +77,7 @@ class Api:
     application: ASGIApp
     request: Request
     cookies: list[bytes] = field(default_factory=list)
+    say: Callable[[str], str] = str
 
     async def get(self, path: str, query: Query | None = None) -> Any:
         """What is there. Raises Problem."""
@@ -111,7 +122,7 @@ class Api:
         answer = await call(self.application, _scope(self.request.scope, method, path, query, headers), content)
         self.cookies.extend(answer.cookies)
         if answer.status >= 400:
-            raise Problem(answer)
+            raise Problem(answer, self.say)
         return answer
 
     def _headers(self, path: str) -> list[tuple[bytes, bytes]]:

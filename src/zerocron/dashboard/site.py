@@ -30,7 +30,7 @@ from zerocron.dashboard.assets import Assets
 from zerocron.dashboard.notices import notice_of
 from zerocron.dashboard.routes import Page
 from zerocron.dashboard.visit import Signed, Visit, back_to
-from zerocron.dashboard.words import LANGUAGES, words_of
+from zerocron.dashboard.words import LANGUAGES, said, words_of
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -107,7 +107,7 @@ class Site:
         environment.install_gettext_translations(words_of(language), newstyle=True)  # type: ignore[attr-defined]
         environment.globals["strip_of"] = charts.strip
         # For a sentence of the API. `_()` takes what it is given for HTML, which only a text of a template is.
-        environment.filters["said"] = words_of(language).gettext
+        environment.filters["said"] = partial(said, language)
         return environment
 
     async def _static(self, request: Request) -> Response:
@@ -116,6 +116,7 @@ class Site:
 
     async def _serve(self, page: Page, request: Request) -> Response:
         visit = Visit(self, request, Api(self.application, request))
+        visit.api.say = visit.said
         response = await self._answer(page, visit)
         for cookie in visit.api.cookies:
             response.raw_headers.append((b"set-cookie", cookie))
@@ -125,7 +126,7 @@ class Site:
     async def _answer(self, page: Page, visit: Visit) -> Response:
         try:
             await self._know(page, visit)
-            self._check_origin(visit.request)
+            self._check_origin(visit)
             return await page.view(visit)
         except Problem as problem:
             return self._explain(visit, problem)
@@ -141,8 +142,9 @@ class Site:
         if session["person"] is not None:
             visit.signed = Signed(session)
 
-    def _check_origin(self, request: Request) -> None:
+    def _check_origin(self, visit: Visit) -> None:
         """The API asks the same of what pages send on; but not all that a form does comes before it. Raises Problem."""
+        request = visit.request
         if not is_same_origin(
             request.method,
             sec_fetch_site=request.headers.get("sec-fetch-site"),
@@ -150,7 +152,7 @@ class Site:
             host=request.headers.get("host"),
             own_origins=(self.base_url,) if self.base_url else (),
         ):
-            raise Problem(Answer(403, {"title": "Forbidden", "detail": FOREIGN}))
+            raise Problem(Answer(403, {"title": "Forbidden", "detail": FOREIGN}), visit.said)
 
     def _explain(self, visit: Visit, problem: Problem) -> Response:
         """What a page that could not be shown looks like."""

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from zerocron.dashboard.asking import Answer, Api, Problem, Query
 from zerocron.dashboard.telling import Telling, read_instant
-from zerocron.dashboard.words import DEFAULT, LANGUAGES, wanted_language
+from zerocron.dashboard.words import DEFAULT, LANGUAGES, said, wanted_language
 
 if TYPE_CHECKING:
     from zerocron.dashboard.site import Site
@@ -110,12 +110,15 @@ class Visit:
         async for part in self.request.stream():
             content += part
             if len(content) > FORM_BYTES_MAX:
-                raise Problem(Answer(413, {"title": "Content Too Large", "detail": "This form is too large."}))
+                raise self._refusal(413, "Content Too Large", "This form is too large.")
         try:
             pairs = parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX)
         except ValueError:
-            raise Problem(Answer(400, {"title": "Bad Request", "detail": "This form cannot be read."})) from None
+            raise self._refusal(400, "Bad Request", "This form cannot be read.") from None
         return Form(pairs)
+
+    def _refusal(self, status: int, title: str, detail: str) -> Problem:
+        return Problem(Answer(status, {"title": title, "detail": detail}), self.said)
 
     @property
     def here(self) -> str:
@@ -131,6 +134,10 @@ class Visit:
             return str(self.signed.person["language"])
         chosen = self.request.cookies.get(LANGUAGE_COOKIE, "")
         return chosen if chosen in LANGUAGES else wanted_language(self.request.headers.get("accept-language"))
+
+    def said(self, text: str | None) -> str:
+        """A sentence of the API in the reader's language; any other text as it is."""
+        return said(self.language, text)
 
     @cached_property
     def telling(self) -> Telling:

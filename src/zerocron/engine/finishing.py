@@ -188,8 +188,9 @@ def bare(result: Result) -> Result:
 
 def disabled_sentence(failures: int, disable_after: int) -> str:
     """Why a job is disabled, for its owner."""
-    runs = "run" if failures == 1 else f"{failures:,} runs"
-    return f"The last {runs} failed, and `disable_after` is {disable_after:,}."
+    if failures == 1:
+        return f"The last run failed, and `disable_after` is {disable_after:,}."
+    return f"The last {failures:,} runs failed, and `disable_after` is {disable_after:,}."
 
 
 class _Ending:

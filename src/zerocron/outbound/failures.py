@@ -96,13 +96,14 @@ def _talking(error: Exception, *, answering: bool) -> _Fault:
 
 def _time_is_up(scene: Scene) -> _Fault:
     probe, limit = scene.probe, f"{scene.timeout_seconds:g} s"
-    unfinished = f"The request did not finish within {limit}: "
     if scene.answering:
-        return _Fault("timeout", unfinished + "the target had begun to answer, but the body did not end.")
-    if probe.ready_at is not None:
-        return _Fault("timeout", unfinished + "the target was reached, but did not answer.")
-    if probe.connected_at is not None:
-        return _Fault("timeout", unfinished + "the TLS handshake did not end.")
+        how_far = "the target had begun to answer, but the body did not end"
+    elif probe.ready_at is not None:
+        how_far = "the target was reached, but did not answer"
+    else:
+        how_far = "the TLS handshake did not end"
+    if scene.answering or probe.ready_at is not None or probe.connected_at is not None:
+        return _Fault("timeout", f"The request did not finish within {limit}: {how_far}.")
     if probe.dialled_at is not None:
         return _Fault("connect_timeout", f"The target did not accept the connection within {limit}.")
     if probe.placed_at is None:

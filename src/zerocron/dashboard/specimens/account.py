@@ -84,14 +84,18 @@ CODES: Mapping[str, Any] = {
 _WRONG_CODE = {
     "title": "Unprocessable Content",
     "status": 422,
-    "detail": "This is not the code that the app shows now.",
-    "errors": [{"field": "code", "message": "This is not the code that the app shows now."}],
+    "detail": "This code is wrong, or it was used before. Wait for the next one and try that.",
+    "errors": [
+        {"field": "code", "message": "This code is wrong, or it was used before. Wait for the next one and try that."}
+    ],
 }
 _ALONE = session(
     person={**SESSION["person"], "has_totp": False, "has_password": False, "name": "Ada"},
     teams=[SESSION["teams"][0]],
     elevated_until="2027-03-10T14:41:00Z",
 )
+
+_NO_ZONE = "There is no time zone 'Europe/Pariss'. Did you mean Europe/Paris or Europe/Warsaw?"
 
 SPECIMENS: tuple[Specimen, ...] = (
     Specimen("account", "Your account", "/account", {"GET /v1/me/sign-ins": SIGN_INS}, is_shown=True),
@@ -112,8 +116,13 @@ SPECIMENS: tuple[Specimen, ...] = (
                 {
                     "title": "Unprocessable Content",
                     "status": 422,
-                    "detail": "There is no time zone 'Europe/Pariss'. Use 'Europe/Paris'.",
-                    "errors": [{"field": "timezone", "message": "There is no time zone 'Europe/Pariss'."}],
+                    "detail": f"timezone: {_NO_ZONE}",
+                    "errors": [
+                        {
+                            "field": "timezone",
+                            "message": _NO_ZONE,
+                        }
+                    ],
                     "suggestions": ["Europe/Paris"],
                 },
             ),

@@ -14,7 +14,7 @@ PAGER: dict[str, Any] = {
     "kind": "webhook",
     "name": "Pager",
     "status": "disabled",
-    "status_reason": "The webhook answered 410: it wants no more messages.",
+    "status_reason": "The webhook answered 410. It wants no more messages.",
     "warning": None,
     "destination": "pager.example.com/…",
     "failures": 4,
@@ -85,7 +85,7 @@ def alert(number: int, event: str, status: str, **changes: Any) -> dict[str, Any
         "subject_id": "01a2f3b0-0000-7000-8000-000000000003",
         "subject_name": "CRM export to the warehouse",
         "happened_at": "2027-03-10T09:05:00Z",
-        "reason": "No ping came within the grace period of 5 minutes.",
+        "reason": "No ping came when one was expected.",
         "channel_id": SLACK["id"],
         "channel_name": "ops",
         "channel_kind": "slack",
@@ -112,7 +112,7 @@ ALERTS = page_of(
             **_JOB,
             **_PAGER,
             tries=3,
-            reason="The target answered 500; the job's rule wants 2xx.",
+            reason="The status was 500; the job accepts 2xx.",
             last_error="The webhook answered 503.",
             next_attempt_at="2027-03-10T14:34:20Z",
             happened_at="2027-03-10T14:30:02Z",
@@ -126,7 +126,7 @@ ALERTS = page_of(
             "monitor.down",
             "dead",
             **_PAGER,
-            last_error="The webhook answered 410: it wants no more messages.",
+            last_error="The webhook answered 410. It wants no more messages.",
             tries=1,
         ),
         alert(
@@ -135,7 +135,7 @@ ALERTS = page_of(
             "sent",
             subject_id=PAGER["id"],
             subject_name="Pager",
-            reason="The webhook answered 410: it wants no more messages.",
+            reason="The webhook answered 410. It wants no more messages.",
         ),
     ],
     "more",
@@ -170,15 +170,22 @@ _BUSY = {"title": "Conflict", "status": 409, "detail": "It was tested a moment a
 _NAMED = {
     "title": "Conflict",
     "status": 409,
-    "detail": "The monitor “Nightly backup” and the job “nightly report” name this channel and would fall silent.",
+    "detail": 'It is named by the job "nightly report", the monitor "Nightly backup", which would fall silent. '
+    "Change their `notify` first, or pause the channel.",
 }
 _WRONG = {
     "title": "Unprocessable Content",
     "status": 422,
-    "detail": "This is not the token of a bot.",
+    "detail": "This is not the token of a bot: digits, a colon, and 35 letters, digits, - or _.",
     "errors": [
-        {"field": "config.token", "message": "This is not the token of a bot: digits, a colon, and 35 characters."},
-        {"field": "config.chat_id", "message": "A chat is a number such as -1001234567890."},
+        {
+            "field": "config.token",
+            "message": "This is not the token of a bot: digits, a colon, and 35 letters, digits, - or _.",
+        },
+        {
+            "field": "config.chat_id",
+            "message": "A chat is a number such as -1001234567890, or the @name of a public channel.",
+        },
     ],
 }
 _FORM = {"GET /v1/channel-kinds": KINDS}

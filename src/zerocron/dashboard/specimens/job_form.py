@@ -156,9 +156,9 @@ TRIED: dict[str, Any] = {
         "truncated": False,
         "encoding": "utf-8",
     },
-    "error": {"kind": "rule", "message": "The target answered 422; the job's rule wants 2xx."},
+    "error": {"kind": "rule", "message": "The status was 422; the job accepts 2xx."},
     "verdict": "failed",
-    "sentence": "The target answered 422; the job's rule wants 2xx.",
+    "sentence": "The status was 422; the job accepts 2xx.",
 }
 
 
@@ -190,12 +190,21 @@ _REFUSED = (
     {
         "title": "Unprocessable Content",
         "status": 422,
-        "detail": "3 fields need another value.",
+        "detail": "url: A URL starts with http:// or https:// and a host, such as https://example.com/hook.",
         "errors": [
-            {"field": "url", "message": "Write the URL with its scheme: https://mill.example.com/orders."},
+            {
+                "field": "url",
+                "message": "A URL starts with http:// or https:// and a host, such as https://example.com/hook.",
+            },
             {"field": "retry.attempts", "message": "This has to be at most 10; this is 50."},
-            {"field": "headers.X Team", "message": "A header's name has no blanks."},
-            {"field": "success.json.0.path", "message": "'order' is not a JSON path. Write it like $.jobs[0].state."},
+            {
+                "field": "headers.X Team",
+                "message": "A header name is made of letters, digits and !#$%&'*+-.^_`|~ without blanks.",
+            },
+            {
+                "field": "success.json.0.path",
+                "message": "'order' is not a JSON path. Write it like $.jobs[0].state or $[\"any name\"].",
+            },
         ],
     },
 )

@@ -114,7 +114,7 @@ _JOBS = [
         "Sync loyalty points",
         "disabled",
         description="every 6 minutes",
-        status_reason="10 runs in a row failed, and `disable_after` is 10.",
+        status_reason="The last 10 runs failed, and `disable_after` is 10.",
         last_run={**JOB["last_run"], "finished_at": at(hours=1, minutes=3)},
         tags=["customers"],
     ),
@@ -295,22 +295,21 @@ def _list(jobs: list[Any], next_cursor: str | None = None) -> dict[str, Any]:
 _EXPLAINED = {
     "at": at(minutes=47, seconds=7),
     "verdict": "skipped",
-    "sentence": "The slot of 14:45 was skipped: the run of 14:30 was still under way, and the job's overlap policy is "
-    "'skip'.",
+    "sentence": "It did not run. The previous run was still running, and the job's overlap policy is 'skip'.",
     "run": _RUNS[4],
     "nearest_before": at(minutes=62, seconds=7),
     "nearest_after": at(minutes=32, seconds=7),
     "evidence": [
-        {"at": at(minutes=62, seconds=7), "what": "The run of the slot before began."},
-        {"at": at(minutes=47, seconds=7), "what": "The slot came while it was under way; it was recorded as skipped."},
-        {"at": at(minutes=44), "what": "The run of the slot before ended: succeeded."},
+        {"at": at(minutes=47, seconds=6), "what": "It was recorded as skipped."},
+        {"at": at(days=12), "what": "The job got this schedule (version 4)."},
+        {"at": at(days=12), "what": "Ada Moreau changed the job: overlap, schedule."},
     ],
 }
 _WARNED = a_job(
     12,
     "Old import",
-    schedule="0 0 31 2,4 *",
-    warnings=["This never runs: neither February nor April has a 31st."],
+    schedule="*/25 * * * *",
+    warnings=["*/25 does not divide the hour evenly: it starts again at minute 0 of each hour."],
     status="paused",
     next_run_at=None,
     last_run=None,
@@ -345,15 +344,20 @@ _HOSTILE_CHANNELS = page_of([{**_CHANNELS["items"][0], "name": HOSTILE}])
 _HOSTILE_RUNS = [{**_RUNS[4], "explanation": HOSTILE}]
 _BULK_ANSWER = {
     "done": [job_id(1), job_id(3)],
-    "refused": [{"id": job_id(10), "detail": "The job is completed: its schedule has no slot left."}],
+    "refused": [
+        {
+            "id": job_id(10),
+            "detail": "The job is completed: its schedule has no slot left, so there is nothing to pause.",
+        }
+    ],
 }
 _PICKED = [("ids", f"active:{job_id(1)}"), ("ids", f"active:{job_id(3)}"), ("ids", f"completed:{job_id(10)}")]
 _NEXT = "WzE3OTk5OTY0MDAwMDAsIm5leHQiXQ"
 _INVALID = {
     "title": "Unprocessable Content",
     "status": 422,
-    "detail": "There are 201 ids; at most 200 are changed at once.",
-    "errors": [{"field": "ids", "message": "Give at most 200."}],
+    "detail": "Ask for at most 200 jobs at once; these are 201.",
+    "errors": [{"field": "ids", "message": "Ask for at most 200 jobs at once; these are 201."}],
 }
 
 SPECIMENS: tuple[Specimen, ...] = (
@@ -416,7 +420,12 @@ SPECIMENS: tuple[Specimen, ...] = (
         | {
             f"POST /v1/jobs/{job_id(4)}/trigger": (
                 409,
-                {"title": "Conflict", "status": 409, "detail": "The job is disabled. Resume it first."},
+                {
+                    "title": "Conflict",
+                    "status": 409,
+                    "detail": "The job is disabled: The last 10 runs failed, and `disable_after` is 10. "
+                    "Resume it before triggering it.",
+                },
             )
         },
         form=(),

@@ -271,16 +271,20 @@ PREVIEW = {
     ],
     "warnings": [],
     "clock_changes": [
-        {"at": "2027-03-28T01:00:00Z", "kind": "gap", "effect": "02:00 does not exist on that day; it is 03:00 then."}
+        {
+            "at": "2027-03-28T01:00:00Z",
+            "kind": "gap",
+            "effect": "The clocks go forward from 02:00 to 03:00: 02:00 does not exist; it runs at 03:00 instead.",
+        }
     ],
 }
 REFUSED = {
     "title": "Unprocessable Content",
     "status": 422,
-    "detail": "This schedule cannot be read from “fortnight” on.",
+    "detail": "I do not understand “fortnightish” here.",
     "errors": [
-        {"field": "schedule", "message": "This schedule cannot be read from “fortnight” on."},
-        {"field": "grace_period_seconds", "message": "Input should be a valid integer."},
+        {"field": "schedule", "message": "I do not understand “fortnightish” here."},
+        {"field": "grace_period_seconds", "message": "This has to be a whole number; this is text."},
     ],
     "suggestions": ["every 14 days", "every monday at 8am"],
 }
@@ -335,7 +339,7 @@ _ODD_PAGE = {
 _ODD_REFUSED = {**REFUSED, "detail": HOSTILE, "suggestions": [HOSTILE]}
 _TYPED = (
     ("name", "Fortnightly audit"),
-    ("schedule", "every fortnight"),
+    ("schedule", "every fortnightish"),
     ("timezone", "Europe/Paris"),
     ("grace_period_seconds", "soon"),
     ("grace_period_seconds_unit", "min"),

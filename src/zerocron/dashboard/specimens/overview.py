@@ -61,7 +61,7 @@ _ATTENTION = [
         "name": "Nightly database backup",
         "state": "down",
         "since": at(hours=5, minutes=12),
-        "detail": "No ping came within the grace period of 30 minutes.",
+        "detail": "",
     },
     {
         "kind": "job",
@@ -69,7 +69,7 @@ _ATTENTION = [
         "name": "Sync loyalty points",
         "state": "disabled",
         "since": at(hours=1, minutes=3),
-        "detail": "10 runs in a row failed, and `disable_after` is 10.",
+        "detail": "The last 10 runs failed, and `disable_after` is 10.",
     },
     {
         "kind": "job",
@@ -77,7 +77,7 @@ _ATTENTION = [
         "name": "Import supplier prices",
         "state": "failing",
         "since": at(minutes=32),
-        "detail": "The target answered 502; the job's rule wants 2xx.",
+        "detail": "The status was 502; the job accepts 2xx.",
     },
     {
         "kind": "monitor",

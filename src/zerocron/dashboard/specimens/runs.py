@@ -100,7 +100,10 @@ _TIMED_OUT = execution(
     duration_ms=2_002.0,
     timings_ms={"dns": 8.2, "connect": 21.7, "tls": 48.9, "first_byte": None, "total": 2_002.0},
     response=None,
-    error={"kind": "timeout", "message": "The target did not answer within 2 seconds."},
+    error={
+        "kind": "timeout",
+        "message": "The request did not finish within 2 s: the target was reached, but did not answer.",
+    },
 )
 _REFUSED = execution(
     2,
@@ -117,7 +120,7 @@ _REFUSED = execution(
         "truncated": False,
         "encoding": "utf-8",
     },
-    error={"kind": "rule", "message": "The target answered 503; the job's rule wants 2xx or 409."},
+    error={"kind": "rule", "message": "The status was 503; the job accepts 2xx, 409."},
 )
 _AT_LAST = execution(3, started_at="2027-03-10T08:00:40.010Z", finished_at="2027-03-10T08:00:40.322Z")
 _REDIRECTED = execution(
@@ -156,7 +159,11 @@ _LOST = run(
         response=None,
         request=None,
         timings_ms={"dns": None, "connect": None, "tls": None, "first_byte": None, "total": None},
-        error={"kind": "node_lost", "message": "The process that ran it stopped before the result was recorded."},
+        error={
+            "kind": "node_lost",
+            "message": "The process that ran it stopped before the result was recorded; the request may have been "
+            "sent.",
+        },
     ),
     status="lost",
     reason="node_lost",

@@ -105,10 +105,19 @@ _ALL: dict[str, Any] = {"GET /v1/secrets": SECRETS, "GET /v1/jobs": JOBS, "GET /
 _WRONG = {
     "title": "Unprocessable Content",
     "status": 422,
-    "detail": "The request has 2 faults.",
+    "detail": "The value of a secret has at least 8 characters: a shorter one could not be told from ordinary text in "
+    "what targets answer, and so not be masked.",
     "errors": [
-        {"field": "value", "message": "A secret has at least 8 characters."},
-        {"field": "allowed_hosts", "message": "“stripe” is no host."},
+        {
+            "field": "value",
+            "message": "The value of a secret has at least 8 characters: a shorter one could not be told from ordinary "
+            "text in what targets answer, and so not be masked.",
+        },
+        {
+            "field": "allowed_hosts",
+            "message": "An allowed host is a name or an address without scheme, port or path, such as "
+            "api.example.com, or *.example.com for every host below that.",
+        },
     ],
 }
 

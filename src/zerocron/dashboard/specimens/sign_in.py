@@ -35,14 +35,18 @@ def _refusal(status: int, title: str, detail: str, **more: Any) -> tuple[int, di
     return status, {"title": title, "status": status, "detail": detail, **more}
 
 
-_WRONG = _refusal(401, "Unauthorized", "The address, the password or the code is not right.")
+_WRONG = _refusal(401, "Unauthorized", "This address, password or code is not right.")
 _CODE = _refusal(401, "Unauthorized", "A code of your second factor is needed, too.", code="code_needed")
-_GONE = _refusal(404, "Not Found", "This link does not work (any more).")
+_GONE = _refusal(
+    404, "Not Found", "This link does not work (any more): it was used, it expired, or a newer one was made."
+)
 _COMMON = _refusal(
     422,
     "Unprocessable Content",
     "This is among the first passwords that anybody tries. Take another one.",
-    errors=[{"field": "password", "message": "This is among the first passwords that anybody tries."}],
+    errors=[
+        {"field": "password", "message": "This is among the first passwords that anybody tries. Take another one."}
+    ],
 )
 _TYPED = (("email", "ada@example.com"), ("password", "not the one"), ("next", "/jobs"))
 _INVITED = {**_NOBODY, "POST /v1/invitations/look": INVITATION}

@@ -110,8 +110,8 @@ _NO_SCOPE = (
     {
         "title": "Unprocessable Content",
         "status": 422,
-        "detail": "scopes: Name at least one.",
-        "errors": [{"field": "scopes", "message": "Name at least one."}],
+        "detail": "scopes: Give at least 1.",
+        "errors": [{"field": "scopes", "message": "Give at least 1."}],
     },
 )
 

@@ -18,7 +18,6 @@ from zerocron.dashboard.exchange import Shown, whole_body
 from zerocron.dashboard.routes import Page, act, page
 from zerocron.dashboard.telling import read_instant
 from zerocron.dashboard.visit import Visit, segment
-from zerocron.dashboard.words import words_of
 
 UNDER_WAY = ("queued", "running", "retrying")
 PARTS = {"request": "request", "response": "response"}
@@ -73,8 +72,8 @@ async def body(visit: Visit) -> Response:
 
 async def outcomes(visit: Visit) -> Response:
     """GET /outcomes: what each reason and each kind of error means."""
-    reasons = [(reason, _in_words(visit, text)) for reason, text in REASON_TEXTS.items()]
-    kinds = [(kind, _in_words(visit, text)) for kind, text in sorted((ERROR_KINDS | OWN_KINDS).items())]
+    reasons = [(reason, visit.said(text)) for reason, text in REASON_TEXTS.items()]
+    kinds = [(kind, visit.said(text)) for kind, text in sorted((ERROR_KINDS | OWN_KINDS).items())]
     return visit.page("runs/outcomes.html", reasons=reasons, kinds=kinds)
 
 
@@ -90,17 +89,9 @@ async def _content(visit: Visit, run: Mapping[str, Any]) -> dict[str, Any]:
         "chosen": chosen,
         "is_raw": is_raw,
         "is_under_way": run["status"] in UNDER_WAY,
-        "explanation": _in_words(visit, run["explanation"]),
-        "meaning": _in_words(visit, _meaning(chosen)),
+        "explanation": visit.said(run["explanation"]),
+        "meaning": visit.said(_meaning(chosen)),
     }
-
-
-def _in_words(visit: Visit, text: str | None) -> str:
-    """A sentence of ours in the reader's language; any other text as it is.
-
-    Not by `_` of a template, which takes what it is given for markup of ours.
-    """
-    return words_of(visit.language).gettext(text) if text else ""
 
 
 def _meaning(shown: Shown | None) -> str:
