@@ -168,6 +168,7 @@ async def test_an_invitation_makes_an_account_in_the_team_once(crew: Crew) -> No
     assert listed == {name: made[name] for name in listed}
     guest = Browser(crew.node.application)
     looked = (await guest("POST", "/v1/invitations/look", {"token": token})).json
+    assert looked["invited_by"] == "Admin"
     assert (looked["team"], looked["email"], looked["role"]) == ("Operations", email, "editor")
 
     accepted = await guest(

@@ -497,6 +497,7 @@ async def test_an_invitation_makes_the_account_of_its_address(house: House) -> N
     token = await invitation(house)
     seen = await house.entrance.invitations.look(token, AWAY)
     assert (seen.team, seen.email, seen.role, seen.has_account) == ("Team", "bob@example.com", Role.EDITOR, False)
+    assert seen.invited_by is None, "it was no person who made it"
     assert seen.expires_at == house.clock.now() + 7 * 24 * HOUR_MS
     refusals: list[tuple[dict[str, str], str]] = [
         ({}, "name"),
@@ -512,6 +513,14 @@ async def test_an_invitation_makes_the_account_of_its_address(house: House) -> N
     await fails(accept(house, token, name="Eve", password=PASSWORD), NotFound, "does not work")
     await fails(house.entrance.invitations.look(token, AWAY), NotFound)
     assert ("invitation.accept", "person", AWAY.address) in await house.audited()
+
+
+async def test_an_invitation_names_the_person_who_made_it(house: House) -> None:
+    ada = await house.set_up()
+    token = await house.link(
+        LinkKind.INVITATION, team_id=DEFAULT_TEAM_ID, email="bob@example.com", role="editor", created_by=person_id(ada)
+    )
+    assert (await house.entrance.invitations.look(token, AWAY)).invited_by == "Ada Lovelace"
 
 
 async def test_who_has_an_account_proves_that_it_is_theirs(house: House) -> None:

@@ -121,6 +121,9 @@ class InvitationOut(Output):
     email: str = Field(description="Who is invited: the account has this address.", examples=["ada@example.com"])
     role: Role
     has_account: bool = Field(description="Whether there is an account with this address: it is used, none is made.")
+    invited_by: str | None = Field(
+        description="The name of the person who made it; null when that was a key.", examples=["Grace Hopper"]
+    )
     expires_at: InstantText
 
 
@@ -178,6 +181,7 @@ async def look_at_invitation(given: LookIn, visitor: FromWhere, services: Use) -
         email=found.email,
         role=found.role,
         has_account=found.has_account,
+        invited_by=found.invited_by,
         expires_at=instant(found.expires_at),
     )
 
