@@ -18,6 +18,7 @@ CERTAIN = {"GET /v1/session": ELEVATED}
 GRACE = MEMBERS["items"][1]["person_id"]
 ADMIN = session(permissions=["read", "write", "trigger", "ping-admin", "admin"], elevated_until="2027-03-10T14:41:00Z")
 VIEWER = session(permissions=["read"])
+ACTORS = {"GET /v1/members": MEMBERS, "GET /v1/api-keys": page_of(KEYS["items"])}
 REFUSED = (409, {"title": "Conflict", "detail": "A team has at least one owner."})
 
 
@@ -221,24 +222,46 @@ async def test_a_key_is_found_on_a_later_page() -> None:
 
 
 async def test_the_audit_log_is_asked_for_what_was_chosen() -> None:
-    site = Pages.over({"GET /v1/audit": AUDIT})
+    site = Pages.over({"GET /v1/audit": AUDIT, **ACTORS})
 
-    tree = (await site.get("/audit?action=job.edit&subject_id=a-job&cursor=on&foreign=1")).tree
+    tree = (await site.get("/audit?action=job.edit&subject_id=a-job&actor_id=k3v9q0x2m1za&cursor=on&foreign=1")).tree
 
     assert site.api.questions("/v1/audit")[0].query == {
         "action": "job.edit",
+        "actor_id": "k3v9q0x2m1za",
         "subject_id": "a-job",
         "limit": "50",
         "cursor": "on",
     }
-    tree.one("a", href="/v1/audit.csv?action=job.edit&subject_id=a-job")
-    assert tree.one("a", rel="next").get("href") == "?action=job.edit&subject_id=a-job&cursor=more"
+    tree.one("a", href="/v1/audit.csv?action=job.edit&actor_id=k3v9q0x2m1za&subject_id=a-job")
+    assert (
+        tree.one("a", rel="next").get("href") == "?action=job.edit&actor_id=k3v9q0x2m1za&subject_id=a-job&cursor=more"
+    )
+    tree.one("a", href="/audit?action=job.edit&actor_id=k3v9q0x2m1za")
     chosen = [each for each in tree.one("select", id="action").all("option") if "selected" in each.attributes]
     assert [each.get("value") for each in chosen] == ["job.edit"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ("server", "0cron"),
+        ("k3v9q0x2m1za", "Deployment pipeline"),
+        (GRACE, "Grace Ndiaye"),
+        ("k0gone000000", "k0gone000000"),
+        ("", "All"),
+    ],
+)
+async def test_it_is_seen_what_one_of_the_team_did_or_who_is_there_no_more(asked: str, name: str) -> None:
+    tree = (await Pages.over({"GET /v1/audit": AUDIT, **ACTORS}).get(f"/audit?actor_id={asked}")).tree
+    choice = tree.one("select", id="actor_id")
+    [chosen] = [each for each in choice.all("option") if "selected" in each.attributes] or choice.all("option")[:1]
+    assert (chosen.get("value"), chosen.text) == (asked, name)
+    assert [group.get("label") for group in choice.all("optgroup")] == ["People", "API keys"]
+
+
 async def test_what_changed_is_shown_field_by_field() -> None:
-    tree = (await Pages.over({"GET /v1/audit": AUDIT}).get("/audit")).tree
+    tree = (await Pages.over({"GET /v1/audit": AUDIT, **ACTORS}).get("/audit")).tree
 
     first = tree.one("tbody").all("tr")[0]
     assert [each.text for each in first.all("del")] == ["every day at 7am", "30"]
