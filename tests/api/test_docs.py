@@ -179,6 +179,7 @@ async def test_every_example_works_as_it_is(node: Node, api: Client, target: Tar
         "$KEY_ID": key["id"],
         "$NAME": "STRIPE_KEY",
         "$SIGN_IN_ID": NOWHERE,
+        "$IDENTITY_ID": NOWHERE,
         "$PERSON_ID": (await join(node, api.team_id, "ada@docs.example", Role.EDITOR))[0],
         "$INVITATION_ID": invitation["id"],
     }

@@ -395,11 +395,11 @@ async def test_the_operator_sees_every_team_with_what_it_may_have(house: House) 
 async def test_an_identity_is_one_persons_whoever_asks_for_it_later(house: House) -> None:
     ada, bob = await house.person("ada@example.com"), await house.person("bob@example.com")
 
-    def bind(person: Person, subject: str, issuer: str = ISSUER) -> Callable[[Connection], None]:
+    def bind(person: Person, subject: str, issuer: str = ISSUER) -> Callable[[Connection], bool]:
         return lambda connection: identity_rows.bind(connection, issuer, subject, person.id, NOON)
 
-    for act in (bind(ada, "17"), bind(bob, "17"), bind(bob, "17", "https://other.example.com"), bind(bob, "18")):
-        await house.ledger.write(act)
+    acts = (bind(ada, "17"), bind(bob, "17"), bind(bob, "17", "https://other.example.com"), bind(bob, "18"))
+    assert [await house.ledger.write(act) for act in acts] == [True, False, True, True]
 
     def look(connection: Connection) -> list[str | None]:
         return [
@@ -416,11 +416,32 @@ async def test_an_identity_is_one_persons_whoever_asks_for_it_later(house: House
     assert await house.ledger.read(look) == [ada.id, bob.id, bob.id, None, None], "upper case is another one"
     for number in range(ROUNDS):
         subject = f"new {number}"
-        assert await at_once(house, bind(ada, subject), bind(bob, subject)) == [None, None]
+        assert sorted(await at_once(house, bind(ada, subject), bind(bob, subject))) == [False, True]
         owner = await house.ledger.read(
             lambda c, subject=subject: identity_rows.find(c, ISSUER, subject)  # type: ignore[misc]
         )
         assert owner in {ada.id, bob.id}
+
+
+async def test_identities_are_listed_oldest_first_and_removed_by_who_has_them(house: House) -> None:
+    ada, bob = await house.person("ada@example.com"), await house.person("bob@example.com")
+
+    def act(connection: Connection) -> None:
+        for number, subject in enumerate(("b", "a", "c")):
+            assert identity_rows.bind(connection, ISSUER, subject, ada.id, NOON + number // 2)
+        mine = identity_rows.of_person(connection, ada.id)
+        assert [(one.issuer, one.subject, one.created_at) for one in mine] == [
+            (ISSUER, "a", NOON),
+            (ISSUER, "b", NOON),
+            (ISSUER, "c", NOON + 1),
+        ]
+        assert identity_rows.of_person(connection, bob.id) == []
+        assert not identity_rows.remove(connection, bob.id, mine[0])
+        assert identity_rows.remove(connection, ada.id, mine[0])
+        assert not identity_rows.remove(connection, ada.id, mine[0])
+        assert identity_rows.of_person(connection, ada.id) == mine[1:]
+
+    await house.ledger.write(act)
 
 
 # people, sign-ins, the audit log

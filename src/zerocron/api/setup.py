@@ -9,7 +9,6 @@ from pydantic import ConfigDict, Field
 
 from zerocron.actions.sign_ins import Opened
 from zerocron.api.access import public
-from zerocron.api.cookies import token_of
 from zerocron.api.fields import Input, InstantText, Output, instant
 from zerocron.api.people_models import (
     Code,
@@ -24,10 +23,9 @@ from zerocron.api.people_models import (
     revealed,
     session_out,
 )
-from zerocron.api.services import FromWhere, Services, Use
-from zerocron.api.sign_in import REFUSED, TOO_MANY
-from zerocron.core.access import Bearer, Role
-from zerocron.core.errors import Unauthorized
+from zerocron.api.services import FromWhere, Use
+from zerocron.api.sign_in import REFUSED, TOO_MANY, signed_in
+from zerocron.core.access import Role
 from zerocron.core.people import DEFAULT_TIMEZONE
 
 router = APIRouter(prefix="/v1", tags=["people"])
@@ -202,17 +200,8 @@ async def accept_invitation(
         password=revealed(given.password),
         code=revealed(given.code),
         visitor=visitor,
-        bearer=await _signed_in(request, services),
+        bearer=await signed_in(request, services),
     )
     if isinstance(found, Opened):
         return answer_opened(found, request, response, services.base_url)
     return session_out(found, request, services.base_url)
-
-
-async def _signed_in(request: Request, services: Services) -> Bearer | None:
-    """Who uses the browser, on an address that asks nobody for it."""
-    token = token_of(request.scope, services.base_url)
-    try:
-        return None if token is None else await services.entrance.sign_ins.recognise(token)
-    except Unauthorized:
-        return None

@@ -47,6 +47,7 @@ ACTIONS: Mapping[str, str] = {
     "channel.resume": N_("Channel resumed"),
     "channel.test": N_("Channel tested"),
     "identity.bind": N_("Account linked to an issuer"),
+    "identity.remove": N_("Link to an issuer taken off"),
     "invitation.create": N_("Invitation made"),
     "invitation.accept": N_("Invitation accepted"),
     "invitation.withdraw": N_("Invitation withdrawn"),
