@@ -150,7 +150,7 @@ async def test_a_person_who_makes_teams_at_once_is_in_no_more_than_one_may_be(ho
     for number in range(TEAMS_A_PERSON_MAX - 3):
         await teams.create(bearer, f"team {number}")
     results = await asyncio.gather(*(teams.create(bearer, "one more") for _ in range(6)), return_exceptions=True)
-    assert names_of(results) == ["Conflict"] * 4 + ["Team"] * 2
+    assert names_of(results) == ["Conflict"] * 4 + ["tuple"] * 2
     assert len(await teams.of_bearer(bearer)) == TEAMS_A_PERSON_MAX
 
 
@@ -333,6 +333,28 @@ async def test_two_invitations_to_one_address_at_once_leave_one(house: House, le
             )
             assert len(open_) == 1
             assert open_[0].id in {one.invited.id for one in made}
+
+
+async def test_one_request_that_two_nodes_get_at_once_makes_one_invitation_and_one_team(
+    house: House, ledger: Ledger
+) -> None:
+    ada = await house.person("ada@example.com", role=Role.OWNER)
+    bearer = bearer_of(ada, Role.OWNER)
+    async with house_over(ledger, clock=house.clock) as other:
+        for number in range(ROUNDS):
+            invited = await asyncio.gather(
+                *(
+                    teams_of(node).invite(bearer, f"bob{number}@example.com", Role.EDITOR, f"key {number}")
+                    for node in (house, other)
+                ),
+                return_exceptions=True,
+            )
+            assert names_of(invited) == ["Conflict", "Invitation"], "a link is shown only once"
+            made = await asyncio.gather(
+                *(teams_of(node).create(bearer, "Team", f"key {number}") for node in (house, other))
+            )
+            assert len({team.id for team, _, _ in made}) == 1
+            assert sorted(is_new for _, _, is_new in made) == [False, True]
 
 
 async def test_who_accepts_two_invitations_at_once_has_one_account_and_loses_no_link(

@@ -280,9 +280,10 @@ async def show_new_team(visit: Visit) -> Response:
 
 async def make_team(visit: Visit) -> Response:
     """POST /account/teams/new: the team, which is looked at from then on."""
-    name = (await visit.form()).get("name")
+    form = await visit.form()
+    name = form.get("name")
     try:
-        made = await visit.api.send("POST", "/v1/teams", {"name": name})
+        made = (await visit.api.make("/v1/teams", {"name": name}, once=form.get("once"))).data
         await visit.api.send("POST", "/v1/session/team", {"team_id": made["id"]})
     except Problem as problem:
         return visit.refused(problem, "account/new_team.html", name=name)

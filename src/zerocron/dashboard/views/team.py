@@ -114,7 +114,7 @@ async def invite(visit: Visit) -> Response:
     form = await visit.form()
     given = {"email": form.get("email"), "role": form.get("role")}
     try:
-        made = await visit.api.send("POST", "/v1/invitations", given)
+        made = (await visit.api.make("/v1/invitations", given, once=form.get("once"))).data
     except Problem as problem:
         return visit.refused(problem, "team/invite.html", roles_given=_roles(visit), **given)
     if made["url"] is None:
