@@ -218,7 +218,6 @@ async def _make_services(
             ledger=ledger,
             clock=clock,
             entrance=entrance,
-            outlets=outlets,
             limits=settings.limits,
             belongings=Belongings(jobs, monitors, channels, secrets),
             keys=keys,

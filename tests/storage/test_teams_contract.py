@@ -10,14 +10,15 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import Connection, insert, select, update
 from tests.storage.samples import DAY, OTHER_TEAM_ID, a_job, an_id
+from tests.support.clock import wait_until
 from tests.support.people import AWAY, HOME, NOON, PASSWORD, House, house_over
 
 from zerocron.actions.one_time_links import HOUR_MS, new_link
 from zerocron.actions.sign_ins import Opened
 from zerocron.actions.team_limits import TeamLimits
 from zerocron.actions.teams import LAST_OWNER, TEAMS_A_PERSON_MAX, Teams
-from zerocron.channels.contract import Ways
-from zerocron.channels.sending import Outlets
+from zerocron.channels.contract import Accepted, Again, Delivery, Ways
+from zerocron.channels.letters import Letter
 from zerocron.core.access import PERMISSIONS, Actor, Bearer, Role
 from zerocron.core.errors import Conflict, Forbidden, NotFound, ZerocronError
 from zerocron.core.model import DEFAULT_TEAM_ID, JobStatus
@@ -58,7 +59,6 @@ def teams_of(house: House) -> Teams:
         ledger=house.ledger,
         clock=house.clock,
         entrance=house.entrance,
-        outlets=Outlets({}, Ways(cast(Any, None), house.clock.now), ""),
         limits=NO_LIMITS,
         belongings=cast(Any, None),
         keys=cast(Any, None),
@@ -309,10 +309,14 @@ async def test_links_are_good_until_they_are_used_withdrawn_or_old(house: House)
         assert link_rows.find(connection, LinkKind.RESET, link.token_hash, NOON + HOUR_MS) is None
         assert link_rows.withdraw(connection, LinkKind.RESET, NOON, person_id=ada.id) == 1
         assert link_rows.withdraw(connection, LinkKind.RESET, NOON) == 1, "of everybody: the one that is left"
+        assert not link_rows.is_good(connection, link.id, NOON)
         assert not link_rows.use(connection, link.id, NOON)
         assert not link_rows.use(connection, of_nobody.id, NOON)
         again, _ = new_link(connection, LinkKind.RESET, NOON)
+        assert link_rows.is_good(connection, again.id, NOON + HOUR_MS - 1)
+        assert not link_rows.is_good(connection, again.id, NOON + HOUR_MS)
         assert link_rows.use(connection, again.id, NOON + 1)
+        assert not link_rows.is_good(connection, again.id, NOON + 1)
         link_rows.forget(connection, NOON + 1)
         assert link_rows.find(connection, LinkKind.RESET, again.token_hash, NOON) is None
         link_rows.forget(connection, NOON + 2)
@@ -355,6 +359,33 @@ async def test_one_request_that_two_nodes_get_at_once_makes_one_invitation_and_o
             )
             assert len({team.id for team, _, _ in made}) == 1
             assert sorted(is_new for _, _, is_new in made) == [False, True]
+
+
+async def test_an_invitation_that_no_mail_took_is_shown_and_tried_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posted: list[Letter] = []
+
+    async def post(letter: Letter, _ways: Ways) -> Delivery:
+        posted.append(letter)
+        return Again("421 busy") if len(posted) in (1, 2) else Accepted()
+
+    monkeypatch.setattr("zerocron.actions.mailing.post", post)
+    async with house_over(ledger, mail=True) as house:
+        ada = await house.person("ada@example.com", role=Role.OWNER)
+        made = await teams_of(house).invite(bearer_of(ada, Role.OWNER), "bob@example.com", Role.EDITOR, "a form")
+        assert made.path is not None
+        assert made.path in posted[0].text
+        again = await teams_of(house).invite(bearer_of(ada, Role.OWNER), "bob@example.com", Role.EDITOR, "a form")
+        assert (again.invited, again.path, again.is_new) == (made.invited, None, False)
+        await house.clock.advance(15)
+        await wait_until(lambda: len(posted) == 2 and house.entrance.mailing.waiting, "the second attempt")
+        await house.clock.advance(60)
+        await wait_until(lambda: len(posted) == 3 and not house.entrance.mailing.under_way, "the third attempt")
+        await house.clock.advance(3_600)
+        assert posted == [posted[0]] * 3
+        taken = await teams_of(house).invite(bearer_of(ada, Role.OWNER), "eve@example.com", Role.EDITOR)
+        assert taken.path is None
 
 
 async def test_who_accepts_two_invitations_at_once_has_one_account_and_loses_no_link(

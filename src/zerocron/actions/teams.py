@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 
-import structlog
 from sqlalchemy import Connection
 
 from zerocron.actions.channels import Channels
@@ -23,9 +22,7 @@ from zerocron.actions.monitors import Monitors
 from zerocron.actions.one_time_links import new_link, path_of
 from zerocron.actions.second_factors import held, of_person, subject_of
 from zerocron.actions.secrets import Secrets
-from zerocron.channels.contract import Accepted
-from zerocron.channels.letters import Letter, invitation_letter, post
-from zerocron.channels.sending import Outlets
+from zerocron.channels.letters import invitation_letter
 from zerocron.clock import Clock
 from zerocron.core.access import PERMISSIONS, SERVER, Actor, Bearer, Role
 from zerocron.core.errors import Conflict, Forbidden, Invalid, NotFound
@@ -43,8 +40,6 @@ from zerocron.storage.ledger.limits import Usage
 from zerocron.storage.ledger.one_time_links import Link, LinkKind
 from zerocron.storage.ledger.people import Membership
 from zerocron.storage.ledger.teams import Invited, Member, Team
-
-log = structlog.get_logger(__name__)
 
 TEAMS_A_PERSON_MAX = 50
 MEMBERS_MAX = 500
@@ -97,7 +92,6 @@ class Teams:
         ledger: Ledger,
         clock: Clock,
         entrance: Entrance,
-        outlets: Outlets,
         limits: Limits,
         belongings: Belongings,
         keys: Keys,
@@ -106,7 +100,6 @@ class Teams:
         self._ledger = ledger
         self._clock = clock
         self._entrance = entrance
-        self._outlets = outlets
         self._limits = limits
         self._of_team = belongings
         self._keys = keys
@@ -344,7 +337,7 @@ class Teams:
         letter = invitation_letter(
             link.id,
             email,
-            base_url=self._outlets.base_url,
+            base_url=self._entrance.mailing.base_url,
             path=path,
             language=language,
             team=team_name,
@@ -352,7 +345,7 @@ class Teams:
         )
         invited_by = bearer.actor.name if bearer.person_id is not None else None
         invited = Invited(link.id, email, role, invited_by, link.created_at, link.expires_at)
-        return Invitation(invited, None if await self._is_mailed(letter) else path)
+        return Invitation(invited, None if await self._entrance.mailing.send(letter) else path)
 
     def _made_before(self, connection: Connection, once: Once) -> Invitation | None:
         """Raises Conflict for one that is out no more, or whose link was shown."""
@@ -361,21 +354,12 @@ class Teams:
             return None
         found = team_rows.invitation(connection, once.team_id, earlier, self._clock.now())
         invited = still_there(found, "invitation")
-        if not self._entrance.resets.can_mail:
+        if not self._entrance.mailing.can_mail:
             raise Conflict(
                 "This Idempotency-Key made an invitation before, and a link is shown only once. Ask with a new "
                 "Idempotency-Key: a newer invitation takes the place of that one."
             )
         return Invitation(invited, None, is_new=False)
-
-    async def _is_mailed(self, letter: Letter) -> bool:
-        if not self._entrance.resets.can_mail:
-            return False
-        delivery = await post(letter, self._outlets.ways)
-        if isinstance(delivery, Accepted):
-            return True
-        log.warning("invitation_not_sent", letter=letter.id, reason=delivery.reason)
-        return False
 
     async def withdraw(self, bearer: Bearer, invitation_id: str) -> None:
         """Raises NotFound."""

@@ -83,7 +83,7 @@ async def show_ways_in(request: Request, services: Use) -> WaysInOut:
         oidc=None if issuer_name is None else OidcOut(name=issuer_name),
         trusted_header=services.single_sign_on.takes_header,
         setup_open=await services.entrance.people.is_setup_open(),
-        mail=services.entrance.resets.can_mail,
+        mail=services.entrance.mailing.can_mail,
         is_secure=is_secure(request.scope, services.base_url),
     )
 

@@ -150,7 +150,7 @@ class NewInvitationOut(InvitationOut):
     is_mailed: bool = Field(description="Of a repeated request: whether this server sends mail.")
     url: str | None = Field(
         description="The link, which works once and is shown this once: give it to whom you invite. Null when it was "
-        "mailed."
+        "mailed. A mail that the mail server does not take now is tried again all the same."
     )
 
 
