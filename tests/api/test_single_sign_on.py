@@ -23,7 +23,8 @@ from zerocron.actions.identities import IDENTITIES_MAX
 from zerocron.api.services import Services
 from zerocron.app import Node, run_node
 from zerocron.core.access import Role
-from zerocron.core.errors import Invalid
+from zerocron.core.errors import Invalid, Unavailable
+from zerocron.core.exchange import Failure, Outcome, Request, Timings
 from zerocron.core.ids import new_id
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.core.single_sign_on import Refusal, UsedFlows
@@ -356,6 +357,42 @@ async def test_a_network_has_so_many_beginnings_and_answers(door: Door) -> None:
     assert len(door.issuer.asked) == asked
     elsewhere = Door(door.node, door.issuer, Browser(door.node.application, address="198.51.100.1"))
     assert (await elsewhere.sign_in()).headers["location"] == "/jobs"
+
+
+@pytest.mark.parametrize("away", ["beginning", "token", "keys", "ledger"])
+async def test_what_is_tried_while_the_issuer_or_the_server_is_away_costs_nothing(
+    door: Door, monkeypatch: pytest.MonkeyPatch, away: str
+) -> None:
+    """Somebody goes on trying through an outage, twice as often as they may; when it is over they come in."""
+    services: Services = door.node.application.state.services
+    asked = services.single_sign_on._issuer
+    assert asked is not None
+    send, write = asked._send, door.node.ledger.write
+
+    async def nobody_answers(request: Request) -> Outcome:
+        parts = {"beginning": ".well-known", "token": "/token", "keys": "/keys"}
+        if away in parts and parts[away] in request.url:
+            return Outcome(None, Failure("unreachable", "Nobody answers."), Timings(None, None, None, None, 1.0))
+        return await send(request)
+
+    async def no_ledger(_transaction: Any) -> Any:
+        raise Unavailable("The database cannot be used now.")
+
+    monkeypatch.setattr(asked, "_send", nobody_answers)
+    for _ in range(60):
+        begun = await door.browser("GET", "/auth/oidc/start")
+        if away == "beginning":
+            assert refusal_of(begun) == Refusal.ISSUER
+            continue
+        assert begun.headers["location"].startswith(door.issuer.url), "it may be begun"
+        with monkeypatch.context() as patch:
+            if away == "ledger":
+                patch.setattr(door.node.ledger, "write", no_ledger)
+            back = await door.come_back(door.issuer.grant(begun.headers["location"]))
+        assert back.status == 503 if away == "ledger" else refusal_of(back) == Refusal.ISSUER
+    monkeypatch.setattr(asked, "_send", send)
+    assert door.node.ledger.write == write
+    assert (await door.sign_in()).headers["location"] == "/jobs"
 
 
 async def test_an_office_signs_in_from_one_network(door: Door) -> None:

@@ -15,7 +15,7 @@ from tests.support.people import AWAY, HOME, NOON, PASSWORD, House, house_over
 
 from zerocron.actions.one_time_links import HOUR_MS, new_link
 from zerocron.actions.sign_ins import Opened
-from zerocron.actions.team_limits import TeamLimits
+from zerocron.actions.team_limits import TeamLimits, note_defaults
 from zerocron.actions.teams import LAST_OWNER, TEAMS_A_PERSON_MAX, Teams
 from zerocron.channels.contract import Accepted, Again, Delivery, Ways
 from zerocron.channels.letters import Letter
@@ -440,6 +440,18 @@ async def test_the_operator_sees_every_team_with_what_it_may_have(house: House) 
     ]
     with pytest.raises(NotFound):
         await verbs.change("c", {"jobs_max": 1})
+
+
+async def test_what_the_server_was_told_counts_before_what_a_command_was_told(house: House) -> None:
+    verbs = TeamLimits(ledger=house.ledger, clock=house.clock, defaults=Limits(jobs_max=7))
+
+    async def limits() -> Limits:
+        return (await verbs.all())[0].limits
+
+    assert await limits() == Limits(jobs_max=7)
+    for told in (Limits(5, None, 10**15), NO_LIMITS, NO_LIMITS, Limits(jobs_max=9)):
+        await note_defaults(house.ledger, told)
+        assert await limits() == told
 
 
 # identities

@@ -153,9 +153,10 @@ class SingleSignOn:
             raise SignInRefused(Refusal.EXPIRED, "the state is another one")
         network = network_of(visitor.address)
         answers: Claims = [(self._answers, network)]
-        with self._allowed(answers):
+        begun: Claims = [(self._starts, network)]
+        with self._allowed(answers, begun):
             opened = await self._finish(issuer, flow, answer, visitor, bearer)
-        give_each_back([*answers, (self._starts, network)], self._clock.monotonic())  # an office has one network
+        give_each_back([*answers, *begun], self._clock.monotonic())  # an office has one network
         return opened, flow.path
 
     async def _finish(
@@ -219,8 +220,9 @@ class SingleSignOn:
         return await self._let_in(Vouched(Method.TRUSTED_HEADER, email), visitor)
 
     @contextlib.contextmanager
-    def _allowed(self, claims: Claims) -> Iterator[None]:
-        """What is done within costs the claims, unless it fails through nothing that who came in has done."""
+    def _allowed(self, claims: Claims, begun: Claims = ()) -> Iterator[None]:
+        """What is done within costs the claims, unless it fails through nothing that who came in has done: then they
+        are given back, and so is what its beginning cost."""
         try:
             take_each(claims, self._clock.monotonic())
         except TooMany as error:
@@ -228,7 +230,7 @@ class SingleSignOn:
         try:
             yield
         except (NotNow, Unavailable):
-            give_each_back(claims, self._clock.monotonic())
+            give_each_back([*claims, *begun], self._clock.monotonic())
             raise
 
     def _one(self) -> Issuer:
