@@ -673,6 +673,15 @@ async def test_an_issuer_that_is_away_is_told_and_nothing_is_begun(door: Door) -
     assert "__Host-0cron-oidc" not in door.browser.cookies
 
 
+async def test_one_begins_so_often(door: Door) -> None:
+    await owner_at(door)
+    for _ in range(30):
+        await begin_linking(door)
+    refused = await door.browser("POST", "/v1/me/identities")
+    assert refused.problem(429).startswith("There were too many attempts. Try again in ")
+    assert 1 <= int(refused.headers["retry-after"]) <= 30
+
+
 async def test_an_identity_is_taken_off_and_whoever_came_in_by_it_is_out(door: Door) -> None:
     await owner_at(door)
     await link(door, sub="boss")

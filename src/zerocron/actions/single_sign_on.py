@@ -226,7 +226,8 @@ class SingleSignOn:
         try:
             take_each(claims, self._clock.monotonic())
         except TooMany as error:
-            raise SignInRefused(Refusal.TOO_MANY, error.message) from None
+            seconds = error.retry_after_seconds
+            raise SignInRefused(Refusal.TOO_MANY, error.message, retry_after_seconds=seconds) from None
         try:
             yield
         except (NotNow, Unavailable):

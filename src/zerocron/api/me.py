@@ -266,9 +266,7 @@ async def begin_linking(
     except SignInRefused as refused:
         log.warning("linking_refused", refusal=str(refused.refusal), reason=refused.why)
         if refused.refusal == Refusal.TOO_MANY:
-            raise TooMany(
-                "There were too many attempts from your network. Try again in a few minutes.", retry_after_seconds=60
-            ) from None
+            raise TooMany(refused.why, refused.retry_after_seconds) from None
         raise Conflict("The issuer cannot be used now. Try again; the log of the server says why.") from None
     keep_meanwhile(response, request, services, kept)
     return LinkingOut(url=url)

@@ -60,12 +60,13 @@ class Refusal(StrEnum):
 
 
 class SignInRefused(Exception):
-    """Somebody was not let in. `why` is for the log, and holds no secret."""
+    """Somebody was not let in. `why` is for the log, and holds no secret. `retry_after_seconds`: of TOO_MANY."""
 
-    def __init__(self, refusal: Refusal, why: str = "") -> None:
+    def __init__(self, refusal: Refusal, why: str = "", *, retry_after_seconds: int = 0) -> None:
         super().__init__(f"{refusal}: {why}" if why else str(refusal))
         self.refusal = refusal
         self.why = why
+        self.retry_after_seconds = retry_after_seconds
 
 
 class NotNow(SignInRefused):

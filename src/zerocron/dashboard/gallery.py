@@ -16,6 +16,9 @@ from zerocron.dashboard.site import STATIC, Site
 from zerocron.dashboard.specimens import NOW, SPECIMENS, canned
 from zerocron.dashboard.words import DEFAULT, LANGUAGES
 
+NOT_OF_THE_PAGE = (b"content-length", b"content-type", b"cookie", b"origin", b"sec-fetch-site")
+"""What a browser says of the gallery, and would say otherwise of the page: a form is sent from a page of ours."""
+
 
 def _now_ms() -> int:
     return int(datetime.fromisoformat(NOW).astimezone(UTC).timestamp() * 1_000)
@@ -40,14 +43,14 @@ class _Shown:
         asked = Request(scope).query_params.get("language", "")
         language = asked if asked in LANGUAGES else DEFAULT
         cookies = f"{Request(scope).headers.get('cookie', '')}; 0cron-language={language}".encode()
-        headers = [pair for pair in scope["headers"] if pair[0] not in (b"content-length", b"content-type", b"cookie")]
+        headers = [pair for pair in scope["headers"] if pair[0] not in NOT_OF_THE_PAGE]
         inner = {
             **scope,
             "method": "GET" if form is None else "POST",
             "path": path,
             "raw_path": path.encode(),
             "query_string": query.encode(),
-            "headers": [*headers, (b"cookie", cookies)],
+            "headers": [*headers, (b"cookie", cookies), (b"sec-fetch-site", b"same-origin")],
         }
 
         async def body() -> Message:
