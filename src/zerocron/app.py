@@ -44,6 +44,7 @@ from zerocron.actions.pings import Pings
 from zerocron.actions.secrets import Secrets, check_master_keys
 from zerocron.actions.signing import Signing
 from zerocron.actions.single_sign_on import SingleSignOn
+from zerocron.actions.team_limits import note_defaults
 from zerocron.actions.teams import Belongings, Teams
 from zerocron.api.application import create_application
 from zerocron.api.forwarded import Forwarded
@@ -139,6 +140,7 @@ async def run_node(
     async with contextlib.AsyncExitStack() as stack:
         ground = await _lay_ground(settings, clock, stack)
         ledger, clock = ground.ledger, ground.clock
+        await note_defaults(ledger, settings.limits)
         if resume_from_now:
             await resume.from_now(ledger, clock, exclusive=isinstance(ledger, SqliteLedger))
         outbound = await _open_door(settings, stack)
@@ -218,7 +220,6 @@ async def _make_services(
             ledger=ledger,
             clock=clock,
             entrance=entrance,
-            outlets=outlets,
             limits=settings.limits,
             belongings=Belongings(jobs, monitors, channels, secrets),
             keys=keys,

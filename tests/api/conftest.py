@@ -16,6 +16,7 @@ from tests.support.channels import FakeHook, FakeKind
 from tests.support.target import Target
 
 from zerocron.app import Node, run_node
+from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.settings import Settings
 
 HERE = Path(__file__).parent
@@ -48,6 +49,12 @@ async def node(settings: Settings, fake: FakeKind) -> AsyncIterator[Node]:
 async def api(node: Node) -> Client:
     """A team of this test's own."""
     return await client_of(node, str(uuid.uuid4()))
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def first_team(node: Node) -> Client:
+    """The server's, whose admins may do what is about all teams."""
+    return await client_of(node, DEFAULT_TEAM_ID)
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -106,7 +106,7 @@ async def test_what_may_be_a_credential_is_told_by_name_alone(api: Client, setti
         assert secret not in table
 
 
-async def test_everything_that_is_done_is_told(api: Client, node: Node) -> None:
+async def test_everything_that_is_done_is_told(api: Client, first_team: Client, node: Node) -> None:
     monitor = await api.monitor()
     place = f"/v1/monitors/{monitor['id']}"
     await api("PATCH", place, {"grace_period_seconds": 600})
@@ -120,7 +120,7 @@ async def test_everything_that_is_done_is_told(api: Client, node: Node) -> None:
         await api.post(f"/v1/channels/{channel['id']}/{verb}")
     await api("DELETE", f"/v1/channels/{channel['id']}")
     await api("PUT", "/v1/secrets/A", {"value": "long enough"})
-    await api.post("/v1/secrets/rotate")
+    await first_team.post("/v1/secrets/rotate")
     await api.post("/v1/signing-key/rotate")
     key = (await api("POST", "/v1/api-keys", {"name": "x", "scopes": ["read"]})).json
     await api("DELETE", f"/v1/api-keys/{key['id']}")
@@ -141,11 +141,12 @@ async def test_everything_that_is_done_is_told(api: Client, node: Node) -> None:
         "channel.resume",
         "channel.delete",
         "secret.put",
-        "secret.rotate",
         "signing_key.rotate",
         "api_key.create",
         "api_key.revoke",
     ]
+    (rotated,) = await log_of(first_team)
+    assert (rotated["action"], rotated["actor"]["name"]) == ("secret.rotate", "test"), "told in the first team"
     by_action = {entry["action"]: entry for entry in found}
     assert by_action["monitor.create"]["after"] == {"name": "a monitor", "schedule": "every hour"}
     assert by_action["monitor.edit"]["before"] == {"grace_period_seconds": 300}

@@ -122,9 +122,9 @@ async def test_a_test_says_why_it_was_refused(api: Client, fake: FakeKind) -> No
     assert (await api.get(f"/v1/channels/{made['id']}"))["status"] == "active", "only asked, not relied on"
 
 
-async def test_a_rotation_of_keys_takes_channels_along(api: Client, place: str) -> None:
+async def test_a_rotation_of_keys_takes_channels_along(api: Client, first_team: Client, place: str) -> None:
     made = await api.channel(config={"place": place})
-    await api.post("/v1/secrets/rotate")
+    await first_team.post("/v1/secrets/rotate")
     assert (await api.post(f"/v1/channels/{made['id']}/test"))["accepted"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.api.browsers import PASSWORD, Browser
-from tests.api.support import JOB, NOWHERE, Client, client_of, until
+from tests.api.support import JOB, NOWHERE, Answer, Client, client_of, until
 from tests.api.teams import join, make_team
 
 from zerocron.app import Node
@@ -168,6 +168,7 @@ async def test_an_invitation_makes_an_account_in_the_team_once(crew: Crew) -> No
     assert listed == {name: made[name] for name in listed}
     guest = Browser(crew.node.application)
     looked = (await guest("POST", "/v1/invitations/look", {"token": token})).json
+    assert looked["invited_by"] == "Admin"
     assert (looked["team"], looked["email"], looked["role"]) == ("Operations", email, "editor")
 
     accepted = await guest(
@@ -229,6 +230,50 @@ async def test_a_person_makes_a_team_and_a_key_makes_none(crew: Crew) -> None:
     assert (await browser.get("/v1/team"))["name"] == "Of my own"
     assert "key" in (await crew.api("POST", "/v1/teams", {"name": "x"})).problem(403)
     assert (await crew.api.get("/v1/teams"))["items"] == [{"id": crew.api.team_id, "name": "Operations", "role": None}]
+
+
+async def test_a_team_that_is_asked_for_twice_is_made_once_whatever_team_one_looks_at(crew: Crew) -> None:
+    browser, other = crew.browsers[Role.VIEWER], crew.browsers[Role.EDITOR]
+    key = {"idempotency-key": "a form"}
+
+    async def ask(who: Browser, name: str = "Of my own") -> Answer:
+        return await who("POST", "/v1/teams", {"name": name}, headers=key)
+
+    at_once = await asyncio.gather(*(ask(browser) for _ in range(5)))
+    [made] = {answer.json["id"] for answer in at_once}
+    assert sorted(answer.headers.get("idempotent-replay", "") for answer in at_once) == ["", *["true"] * 4]
+    assert (await browser("POST", "/v1/session/team", {"team_id": made})).status == 200
+    assert (await ask(browser)).json == {"id": made, "name": "Of my own", "role": "owner"}
+    assert "different request" in (await ask(browser, "Another")).problem(409)
+    assert (await ask(other)).json["id"] != made, "a key is a person's"
+    assert len((await browser.get("/v1/teams"))["items"]) == 2
+    assert (await browser("DELETE", "/v1/team?name=Of%20my%20own")).status == 204
+    _, again = await crew.enter("viewer", Role.VIEWER)
+    assert "gone" in (await ask(again)).problem(409)
+
+
+async def test_an_invitation_that_is_asked_for_twice_is_made_once_and_its_link_is_shown_once(crew: Crew) -> None:
+    invite = {"email": crew.address("new"), "role": "viewer"}
+    admin = crew.browsers[Role.ADMIN]
+
+    async def ask(document: Any = invite, key: str = "a form") -> Answer:
+        return await admin("POST", "/v1/invitations", document, headers={"idempotency-key": key})
+
+    answers = await asyncio.gather(*(ask() for _ in range(3)))
+    [made] = [answer.json for answer in answers if answer.status == 201]
+    assert {answer.problem(409) for answer in answers if answer.status != 201} == {
+        "This Idempotency-Key made an invitation before, and a link is shown only once. Ask with a new "
+        "Idempotency-Key: a newer invitation takes the place of that one."
+    }
+    assert [one["id"] for one in (await admin.get("/v1/invitations"))["items"]] == [made["id"]]
+    guest = Browser(crew.node.application)
+    look = {"token": made["url"].rpartition("/")[2]}
+    assert (await guest("POST", "/v1/invitations/look", look)).status == 200, "the link that was shown still works"
+    assert "different request" in (await ask(invite | {"role": "editor"})).problem(409)
+    for _ in range(5):  # an address gets three mails an hour: what makes nothing costs none of them
+        await ask()
+    assert (await ask(key="another form")).status == 201
+    assert "gone" in (await ask()).problem(409), "a newer one took its place"
 
 
 async def test_a_team_is_shown_with_what_it_has_and_renamed(crew: Crew) -> None:

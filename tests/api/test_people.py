@@ -139,7 +139,13 @@ async def test_an_invitation_is_looked_at_and_accepted(fresh: Node) -> None:
     bob = Browser(fresh.application)
     seen = (await bob("POST", "/v1/invitations/look", {"token": token})).json
     assert seen.pop("expires_at").endswith("Z")
-    assert seen == {"team": "Team", "email": "bob@example.com", "role": "viewer", "has_account": False}
+    assert seen == {
+        "team": "Team",
+        "email": "bob@example.com",
+        "role": "viewer",
+        "has_account": False,
+        "invited_by": None,
+    }
     answer = await bob("POST", "/v1/invitations/accept", {"token": token, "name": "Bob", "password": PASSWORD})
     assert (answer.status, answer.json["permissions"], answer.json["method"]) == (200, ["read"], "invitation")
     (await bob("POST", "/v1/invitations/accept", {"token": token})).problem(404)

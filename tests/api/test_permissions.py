@@ -18,6 +18,7 @@ from zerocron.api.public import is_public
 from zerocron.app import Node
 from zerocron.core.access import KEY_SCOPES, PERMISSIONS, Actor, Bearer, Permission, Role
 from zerocron.core.errors import Forbidden
+from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.settings import Settings
 
 EXPECTED = {
@@ -38,7 +39,7 @@ OTHERWISE = {
     "GET /v1/system": Need(Permission.ADMIN),
     "PUT /v1/secrets/{name}": Need(Permission.WRITE, is_elevated=True),
     "DELETE /v1/secrets/{name}": Need(Permission.WRITE, is_elevated=True),
-    "POST /v1/secrets/rotate": Need(Permission.ADMIN, is_elevated=True),
+    "POST /v1/secrets/rotate": Need(Permission.ADMIN, is_elevated=True, is_of_server=True),
     "POST /v1/signing-key/rotate": Need(Permission.ADMIN, is_elevated=True),
     "GET /v1/api-keys": Need(Permission.ADMIN),
     "POST /v1/api-keys": Need(Permission.ADMIN, is_elevated=True),
@@ -97,6 +98,12 @@ def people() -> Iterator[tuple[str, Bearer]]:
         )
     for scope in sorted(KEY_SCOPES):
         yield f"a key for {scope}", Bearer(NOWHERE, Actor("key", "k", "k"), frozenset([scope]), key_id="k")
+    for role, is_elevated in itertools.product((Role.OWNER, Role.ADMIN, Role.EDITOR), (True, False)):
+        actor = Actor("person", NOWHERE, "Grace")
+        yield (
+            f"{role} of the first team{'' if is_elevated else ', not proved'}",
+            Bearer(DEFAULT_TEAM_ID, actor, PERMISSIONS[role], person_id=NOWHERE, is_elevated=is_elevated),
+        )
     yield "a key for nothing", Bearer(NOWHERE, Actor("key", "k", "k"), frozenset(), key_id="k")
 
 
@@ -123,7 +130,7 @@ async def test_what_each_route_needs_is_what_it_is_thought_to_need(node: Node) -
 async def test_the_matrix(node: Node, api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every route with everybody: who may passes the gate, who lacks something is told what, nobody else gets in."""
     wrong: list[str] = []
-    seen = {"passed": 0, "lacking": 0, "not proved": 0, "unknown": 0}
+    seen = {"passed": 0, "lacking": 0, "not proved": 0, "unknown": 0, "elsewhere": 0}
     for who, bearer in people():
 
         async def recognise(_authorization: str, bearer: Bearer = bearer) -> Bearer:
@@ -144,7 +151,8 @@ async def test_the_matrix(node: Node, api: Client, monkeypatch: pytest.MonkeyPat
                 wrong.append(f"{each} by {who}: {answer.status}, not {kind}")
             elif not expected:
                 detail = answer.problem(403)
-                assert str(each.need.permission) in detail or kind == "not proved", detail
+                assert str(each.need.permission) in detail or kind in ("not proved", "elsewhere"), detail
+                assert ("first team" in detail) == (kind == "elsewhere"), detail
                 assert answer.json.get("code") == ("reauthenticate" if kind == "not proved" else None)
     for each in asked(node):
         if not each.need.is_public:
@@ -152,12 +160,15 @@ async def test_the_matrix(node: Node, api: Client, monkeypatch: pytest.MonkeyPat
             (await api.with_key(None)(each.method, filled(each.path))).problem(401)
 
     assert not wrong
+    assert seen.pop("elsewhere") == 5, "owners and admins of another team, proved or not, and its key"
     assert min(seen.values()) > 10, seen
 
 
 def _expected(need: Need, bearer: Bearer) -> tuple[bool, str]:
     if need.permission is not None and need.permission not in bearer.permissions:
         return False, "lacking"
+    if need.is_of_server and bearer.team_id != DEFAULT_TEAM_ID:
+        return False, "elsewhere"
     if need.is_elevated and not bearer.is_elevated:
         return False, "not proved"
     return True, "passed"

@@ -202,12 +202,14 @@ async def test_a_team_uses_its_own_secrets_only(api: Client, stranger: Client, t
     assert target.requests[-1].path == f"/ok?{CANARY}"
 
 
-async def test_a_rotation_changes_nothing_that_can_be_seen(api: Client, target: Target, settings: Settings) -> None:
+async def test_a_rotation_changes_nothing_that_can_be_seen(
+    api: Client, first_team: Client, target: Target, settings: Settings
+) -> None:
     await put(api, "KEY")
     before = await api.get("/v1/secrets")
     with sqlite3.connect(settings.database_path) as database:
         old = {row[0] for row in database.execute("SELECT data_key_id FROM secrets")}
-    rotated = await api("POST", "/v1/secrets/rotate")
+    rotated = await first_team("POST", "/v1/secrets/rotate")
     assert rotated.status == 200
     assert rotated.json["secrets"] >= 1
     with sqlite3.connect(settings.database_path) as database:
@@ -218,13 +220,27 @@ async def test_a_rotation_changes_nothing_that_can_be_seen(api: Client, target: 
     assert target.requests[-1].path == f"/ok?{CANARY}"
 
 
-async def test_runs_go_on_during_rotations(api: Client, target: Target) -> None:
+async def test_another_teams_admin_seals_nothing_anew_and_learns_nothing(api: Client, settings: Settings) -> None:
+    await put(api, "KEY")
+
+    def keys() -> list[Any]:
+        with sqlite3.connect(settings.database_path) as database:
+            return database.execute("SELECT id FROM data_keys ORDER BY id").fetchall()
+
+    before = keys()
+    refused = await api("POST", "/v1/secrets/rotate")
+    assert "for the owners and admins of its first team" in refused.problem(403)
+    assert keys() == before
+    assert [each for each in (await api.get("/v1/audit"))["items"] if each["action"] == "secret.rotate"] == []
+
+
+async def test_runs_go_on_during_rotations(api: Client, first_team: Client, target: Target) -> None:
     await put(api, "KEY")
     job = await api.job(url=f"{target.url}/ok?${{secrets.KEY}}", overlap="allow")
     runs = []
     for _ in range(10):
         triggered, rotated = await asyncio.gather(
-            api("POST", f"/v1/jobs/{job['id']}/trigger"), api("POST", "/v1/secrets/rotate")
+            api("POST", f"/v1/jobs/{job['id']}/trigger"), first_team("POST", "/v1/secrets/rotate")
         )
         assert (triggered.status, rotated.status) == (202, 200)
         runs.append(triggered.json["id"])

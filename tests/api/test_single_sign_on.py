@@ -19,10 +19,12 @@ from tests.api.browsers import HOST, PASSWORD, Browser, setup_token
 from tests.api.support import Answer, exchange, scope_of
 from tests.support.issuer import CLIENT_ID, CLIENT_SECRET, Issuer
 
+from zerocron.actions.identities import IDENTITIES_MAX
 from zerocron.api.services import Services
 from zerocron.app import Node, run_node
 from zerocron.core.access import Role
-from zerocron.core.errors import Invalid
+from zerocron.core.errors import Invalid, Unavailable
+from zerocron.core.exchange import Failure, Outcome, Request, Timings
 from zerocron.core.ids import new_id
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.core.single_sign_on import Refusal, UsedFlows
@@ -357,6 +359,42 @@ async def test_a_network_has_so_many_beginnings_and_answers(door: Door) -> None:
     assert (await elsewhere.sign_in()).headers["location"] == "/jobs"
 
 
+@pytest.mark.parametrize("away", ["beginning", "token", "keys", "ledger"])
+async def test_what_is_tried_while_the_issuer_or_the_server_is_away_costs_nothing(
+    door: Door, monkeypatch: pytest.MonkeyPatch, away: str
+) -> None:
+    """Somebody goes on trying through an outage, twice as often as they may; when it is over they come in."""
+    services: Services = door.node.application.state.services
+    asked = services.single_sign_on._issuer
+    assert asked is not None
+    send, write = asked._send, door.node.ledger.write
+
+    async def nobody_answers(request: Request) -> Outcome:
+        parts = {"beginning": ".well-known", "token": "/token", "keys": "/keys"}
+        if away in parts and parts[away] in request.url:
+            return Outcome(None, Failure("unreachable", "Nobody answers."), Timings(None, None, None, None, 1.0))
+        return await send(request)
+
+    async def no_ledger(_transaction: Any) -> Any:
+        raise Unavailable("The database cannot be used now.")
+
+    monkeypatch.setattr(asked, "_send", nobody_answers)
+    for _ in range(60):
+        begun = await door.browser("GET", "/auth/oidc/start")
+        if away == "beginning":
+            assert refusal_of(begun) == Refusal.ISSUER
+            continue
+        assert begun.headers["location"].startswith(door.issuer.url), "it may be begun"
+        with monkeypatch.context() as patch:
+            if away == "ledger":
+                patch.setattr(door.node.ledger, "write", no_ledger)
+            back = await door.come_back(door.issuer.grant(begun.headers["location"]))
+        assert back.status == 503 if away == "ledger" else refusal_of(back) == Refusal.ISSUER
+    monkeypatch.setattr(asked, "_send", send)
+    assert door.node.ledger.write == write
+    assert (await door.sign_in()).headers["location"] == "/jobs"
+
+
 async def test_an_office_signs_in_from_one_network(door: Door) -> None:
     for _ in range(31):
         assert (await door.sign_in()).headers["location"] == "/jobs"
@@ -464,6 +502,309 @@ async def test_many_come_in_at_once(door: Door) -> None:
     await door.sign_in()
     assert await asyncio.gather(*(one(number) for number in range(5))) == [f"/{number}" for number in range(5)]
     assert await door.rows("SELECT count(*) FROM people") == [(2,)]
+
+
+# proving again who one is, and linking who one is there
+
+
+def path_of(answer: Answer) -> tuple[str, dict[str, str]]:
+    """Where on this server the browser is sent to."""
+    assert answer.status == 303, answer.body
+    target = urlsplit(answer.headers["location"])
+    assert (target.scheme, target.netloc) == ("", ""), target
+    return target.path, {name: values[0] for name, values in parse_qs(target.query).items()}
+
+
+async def owner_at(door: Door, browser: Browser | None = None) -> Door:
+    """The owner, signed in by the password, who has just proved who they are."""
+    there = Door(door.node, door.issuer, browser or door.browser)
+    assert (await there.browser.sign_in(OWNER)).status == 200
+    return there
+
+
+async def begin_linking(door: Door) -> str:
+    answer = await door.browser("POST", "/v1/me/identities")
+    assert answer.status == 200, answer.body
+    return str(answer.json["url"])
+
+
+async def link(door: Door, **claims: Any) -> Answer:
+    """The whole way."""
+    url = await begin_linking(door)
+    door.issuer.claims = claims
+    return await door.come_back(door.issuer.grant(url))
+
+
+async def subjects(door: Door) -> list[str]:
+    return [each["subject"] for each in (await door.browser.get("/v1/me/identities"))["items"]]
+
+
+async def grow_old(door: Door) -> None:
+    """The proof is no longer fresh."""
+    await door.node.ledger.write(lambda connection: connection.execute(update(sign_ins).values(elevated_until=0)))
+    door.node.application.state.services.entrance.sign_ins.forget((await door.session())["person"]["id"])
+
+
+async def test_who_is_signed_in_links_who_they_are_there_whatever_the_address_is(door: Door) -> None:
+    await owner_at(door)
+    url = await begin_linking(door)
+    query = parse_qs(urlsplit(url).query)
+    assert (query["prompt"], query["max_age"]) == (["login"], ["0"]), "not whoever is signed in there by chance"
+    door.issuer.claims = {"sub": "boss", "email": "private@elsewhere.example", "email_verified": False}
+    before = dict(door.browser.cookies)
+    back = await door.come_back(door.issuer.grant(url))
+    assert path_of(back) == ("/account", {"done": "linked"})
+    assert door.browser.cookies["__Host-0cron"] == before["__Host-0cron"], "the sign-in is the same"
+    [shown] = (await door.browser.get("/v1/me/identities"))["items"]
+    assert (shown["issuer"], shown["subject"]) == (door.issuer.url, "boss")
+    assert (shown["is_in_use"], shown["is_last_way_in"]) == (True, False)
+    [(actor, address)] = await door.rows(
+        "SELECT actor_name, address FROM audit_entries WHERE action = 'identity.bind' AND after LIKE '%boss%'"
+        " AND team_id IS NOT NULL"
+    )
+    assert (actor, address) == ("Owner", door.browser.address)
+
+    elsewhere = Door(door.node, door.issuer, Browser(door.node.application, address=door.browser.address))
+    await elsewhere.sign_in(sub="boss", email=None)
+    assert (await elsewhere.session())["person"]["email"] == OWNER
+    assert path_of(await link(door, sub="boss")) == ("/account", {"done": "linked"}), "it is theirs already"
+    assert await subjects(door) == ["boss"]
+
+
+async def test_linking_takes_a_fresh_proof_and_a_page_of_ours(door: Door) -> None:
+    (await door.browser("POST", "/v1/me/identities")).problem(401)
+    await owner_at(door)
+    for site in ("cross-site", "same-site", "none"):
+        (await door.browser("POST", "/v1/me/identities", headers={"sec-fetch-site": site})).problem(403)
+    for query in ("link=true", "purpose=link", "prove=true&purpose=link"):
+        url = (await door.browser("GET", f"/auth/oidc/start?{query}")).headers["location"]
+        door.issuer.claims = {"sub": "eve"}
+        await door.come_back(door.issuer.grant(url))
+        await owner_at(door)
+        assert await subjects(door) == [], "nobody is led to it by a link"
+    await grow_old(door)
+    refused = await door.browser("POST", "/v1/me/identities")
+    assert refused.json["code"] == "reauthenticate"
+    assert "__Host-0cron-oidc" not in door.browser.cookies
+
+
+async def test_an_identity_of_somebody_else_is_not_linked(door: Door) -> None:
+    await door.sign_in()
+    ann = (await door.session())["person"]["id"]
+    await owner_at(door)
+    assert path_of(await link(door)) == ("/sign-in", {"refused": Refusal.TAKEN})
+    assert await subjects(door) == []
+    assert await door.rows("SELECT person_id FROM identities") == [(ann,)]
+
+
+async def test_of_two_who_link_one_identity_at_once_one_has_it(door: Door) -> None:
+    await owner_at(door)
+    ann = Door(door.node, door.issuer, Browser(door.node.application, address=door.browser.address))
+    await ann.sign_in(auth_time=door.node.clock.now() // 1000)
+    urls = [await begin_linking(one) for one in (door, ann)]
+    door.issuer.claims = {"sub": "shared"}
+    backs = await asyncio.gather(
+        *(one.come_back(door.issuer.grant(url)) for one, url in zip((door, ann), urls, strict=True))
+    )
+    assert sorted(path_of(back)[1].popitem() for back in backs) == [("done", "linked"), ("refused", "taken")]
+
+
+async def test_what_one_began_does_nothing_in_the_sign_in_of_another(door: Door) -> None:
+    """Of another person, of the same one elsewhere, or once they are signed out: the cookie of the flow is carried."""
+    await door.sign_in()
+    ann = dict(door.browser.cookies)
+    other_browser = await owner_at(door, Browser(door.node.application))
+    await owner_at(door)
+    for cookies in (ann, dict(other_browser.browser.cookies), {}):
+        await owner_at(door)
+        url = await begin_linking(door)
+        kept = door.browser.cookies["__Host-0cron-oidc"]
+        door.browser.cookies = cookies | {"__Host-0cron-oidc": kept}
+        door.issuer.claims = {"sub": "eve"}
+        asked = len(door.issuer.asked)
+        back = await door.come_back(door.issuer.grant(url))
+        assert path_of(back) == ("/sign-in", {"refused": Refusal.EXPIRED})
+        assert len(door.issuer.asked) == asked, "the code was not even used"
+        assert await door.rows("SELECT subject FROM identities WHERE subject = 'eve'") == []
+
+
+async def test_a_sign_in_that_ended_meanwhile_links_nothing(door: Door) -> None:
+    await owner_at(door)
+    url = await begin_linking(door)
+    kept = dict(door.browser.cookies)
+    assert (await door.browser("POST", "/v1/sign-out")).status == 204
+    door.browser.cookies = kept
+    door.issuer.claims = {"sub": "eve"}
+    assert path_of(await door.come_back(door.issuer.grant(url))) == ("/sign-in", {"refused": Refusal.EXPIRED})
+    assert await door.rows("SELECT subject FROM identities WHERE subject = 'eve'") == []
+
+
+async def test_a_linking_comes_back_once_and_an_answer_to_something_else_is_none_to_it(door: Door) -> None:
+    await owner_at(door)
+    url = await begin_linking(door)
+    kept = door.browser.cookies["__Host-0cron-oidc"]
+    door.issuer.claims = {"sub": "mine"}
+    await door.come_back(door.issuer.grant(url))
+    door.browser.cookies["__Host-0cron-oidc"] = kept
+    door.issuer.claims = {"sub": "eve"}
+    assert path_of(await door.come_back(door.issuer.grant(url))) == ("/sign-in", {"refused": Refusal.EXPIRED})
+
+    stranger = Door(door.node, door.issuer, Browser(door.node.application, address="198.51.100.77"))
+    theirs = door.issuer.grant(await stranger.begin())  # somebody who comes in, and gives the victim their answer
+    await begin_linking(door)
+    assert path_of(await door.come_back(theirs)) == ("/sign-in", {"refused": Refusal.EXPIRED})
+    assert await subjects(door) == ["mine"]
+
+
+async def test_one_links_so_many(door: Door) -> None:
+    await owner_at(door)
+    for number in range(IDENTITIES_MAX):
+        assert path_of(await link(door, sub=f"me {number}"))[1] == {"done": "linked"}
+    assert path_of(await link(door, sub="one more"))[1] == {"refused": Refusal.TOO_MANY_LINKED}
+    assert path_of(await link(door, sub="me 3"))[1] == {"done": "linked"}
+    assert len(await subjects(door)) == IDENTITIES_MAX
+
+
+async def test_an_issuer_that_is_away_is_told_and_nothing_is_begun(door: Door) -> None:
+    await owner_at(door)
+    door.issuer.discovery = {"issuer": "https://evil.example"}
+    answer = await door.browser("POST", "/v1/me/identities")
+    assert answer.problem(409).startswith("The issuer cannot be used now")
+    assert "__Host-0cron-oidc" not in door.browser.cookies
+
+
+async def test_one_begins_so_often(door: Door) -> None:
+    await owner_at(door)
+    for _ in range(30):
+        await begin_linking(door)
+    refused = await door.browser("POST", "/v1/me/identities")
+    assert refused.problem(429).startswith("There were too many attempts. Try again in ")
+    assert 1 <= int(refused.headers["retry-after"]) <= 30
+
+
+async def test_an_identity_is_taken_off_and_whoever_came_in_by_it_is_out(door: Door) -> None:
+    await owner_at(door)
+    await link(door, sub="boss")
+    [shown] = (await door.browser.get("/v1/me/identities"))["items"]
+    thief = Door(door.node, door.issuer, Browser(door.node.application))
+    await thief.sign_in(sub="boss", email=None)
+    place = f"/v1/me/identities/{shown['id']}"
+    await grow_old(door)
+    assert (await door.browser("DELETE", place)).json["code"] == "reauthenticate"
+    await door.browser("POST", "/v1/session/elevate", {"password": PASSWORD})
+    assert (await door.browser("DELETE", place)).status == 204
+    assert await subjects(door) == []
+    (await thief.browser("GET", "/v1/session")).problem(401)
+    assert refusal_of(await thief.sign_in(sub="boss", email=None)) == Refusal.UNVERIFIED
+    assert (await door.browser("DELETE", place)).problem(404) == "There is no such identity."
+    removed = await door.rows("SELECT before FROM audit_entries WHERE action = 'identity.remove'")
+    assert "boss" in removed[-1][0]
+
+
+async def test_nobody_takes_off_the_last_way_in_nor_what_is_somebody_elses(door: Door) -> None:
+    await door.sign_in(auth_time=door.node.clock.now() // 1000)
+    await link(door, sub="ann-18")
+    items = (await door.browser.get("/v1/me/identities"))["items"]
+    assert [each["is_last_way_in"] for each in items] == [False, False]
+    owner = await owner_at(door, Browser(door.node.application))
+    place = f"/v1/me/identities/{items[0]['id']}"
+    (await owner.browser("DELETE", place)).problem(404)
+    both = await asyncio.gather(*(door.browser("DELETE", f"/v1/me/identities/{each['id']}") for each in items))
+    assert sorted(answer.status for answer in both) == [204, 409], "of two at once one stays"
+    [left] = (await door.browser.get("/v1/me/identities"))["items"]
+    assert left["is_last_way_in"]
+    assert (await door.browser("DELETE", f"/v1/me/identities/{left['id']}")).problem(409).startswith("This is the only")
+    document = {"current_password": None, "new_password": PASSWORD}
+    assert (await door.browser("PUT", "/v1/me/password", document)).status == 204
+    assert (await door.browser("DELETE", f"/v1/me/identities/{left['id']}")).status == 204
+
+
+async def test_an_identity_at_an_issuer_of_former_days_is_no_way_in(door: Door) -> None:
+    await door.sign_in(auth_time=door.node.clock.now() // 1000)
+    ann = (await door.session())["person"]["id"]
+    old = {"issuer": "https://old.example", "subject": "ann", "person_id": ann, "created_at": 1}
+    await door.node.ledger.write(lambda connection: connection.execute(identities.insert(), old))
+    shown = {each["issuer"]: each for each in (await door.browser.get("/v1/me/identities"))["items"]}
+    assert [shown["https://old.example"][name] for name in ("is_in_use", "is_last_way_in")] == [False, False]
+    assert shown[door.issuer.url]["is_last_way_in"]
+
+
+async def test_a_key_has_no_identities(door: Door) -> None:
+    await owner_at(door)
+    key = (await door.browser("POST", "/v1/api-keys", {"name": "k"})).json["key"]
+    program = Browser(door.node.application)
+    headers = {"authorization": f"Bearer {key}", "sec-fetch-site": None}
+    for method, path in (("GET", ""), ("POST", ""), ("DELETE", "/x")):
+        answer = await program(method, f"/v1/me/identities{path}", headers=headers)
+        assert "an API key is none" in answer.problem(403)
+
+
+async def test_who_has_no_password_proves_at_the_issuer_who_they_are_and_sets_one(door: Door) -> None:
+    await door.sign_in()
+    ann = await door.session()
+    document = {"current_password": None, "new_password": PASSWORD}
+    assert (await door.browser("PUT", "/v1/me/password", document)).json["code"] == "reauthenticate"
+    url = await door.begin("/account/password", prove="true")
+    before = dict(door.browser.cookies)
+    door.issuer.claims = {"auth_time": door.node.clock.now() // 1000}
+    assert path_of(await door.come_back(door.issuer.grant(url))) == ("/account/password", {})
+    assert door.browser.cookies["__Host-0cron"] != before["__Host-0cron"], "another token opens it from now on"
+    session = await door.session()
+    assert (session["person"], session["elevated_until"] is not None) == (ann["person"], True)
+    assert await door.rows("SELECT count(*) FROM sign_ins") == [(1,)], "it is the same sign-in"
+    assert (await door.browser("PUT", "/v1/me/password", document)).status == 204
+    proved = await door.rows(
+        "SELECT after FROM audit_entries WHERE action = 'sign-in.elevate' ORDER BY id DESC LIMIT 1"
+    )
+    assert proved == [('{"method":"oidc"}',)]
+
+
+@pytest.mark.parametrize(
+    ("claims", "refusal"),
+    [
+        ({}, Refusal.NO_PROOF),
+        ({"auth_time": -3_600}, Refusal.NO_PROOF),
+        ({"sub": "somebody else", "auth_time": 0}, Refusal.SOMEBODY_ELSE),
+        ({"sub": "owner-1", "email": OWNER, "auth_time": 0}, Refusal.SOMEBODY_ELSE),
+    ],
+)
+async def test_what_proves_nothing_is_told_and_changes_nothing(
+    door: Door, claims: dict[str, Any], refusal: Refusal
+) -> None:
+    """An issuer that does not say when, or said it an hour ago; somebody who is nobody here; an account of here."""
+    owner = Door(door.node, door.issuer, Browser(door.node.application))
+    await owner.sign_in(email=OWNER, sub="owner-1")
+    await door.sign_in()
+    before = dict(door.browser.cookies)
+    url = await door.begin("/keys/new", prove="true")
+    given = dict(claims)
+    if "auth_time" in given:
+        given["auth_time"] += door.node.clock.now() // 1000
+    door.issuer.claims = given
+    back = await door.come_back(door.issuer.grant(url))
+    assert path_of(back) == ("/confirm", {"refused": refusal, "next": "/keys/new"})
+    assert door.browser.cookies == before, "nobody is signed in as somebody else by it"
+    session = await door.session()
+    assert (session["person"]["email"], session["elevated_until"]) == ("ann@example.com", None)
+
+
+async def test_a_proof_that_another_sign_in_began_proves_nothing(door: Door) -> None:
+    await door.sign_in()
+    url = await door.begin(prove="true")
+    kept = door.browser.cookies["__Host-0cron-oidc"]
+    elsewhere = Door(door.node, door.issuer, Browser(door.node.application))
+    await elsewhere.sign_in()
+    elsewhere.browser.cookies["__Host-0cron-oidc"] = kept
+    door.issuer.claims = {"auth_time": door.node.clock.now() // 1000}
+    back = await elsewhere.come_back(door.issuer.grant(url))
+    assert path_of(back)[1]["refused"] == Refusal.EXPIRED
+    assert (await elsewhere.session())["elevated_until"] is None
+
+
+async def test_nobody_proves_anything_who_is_not_signed_in(door: Door) -> None:
+    answer = await door.browser("GET", "/auth/oidc/start?prove=true&next=/jobs")
+    assert path_of(answer) == ("/confirm", {"refused": Refusal.EXPIRED, "next": "/jobs"})
+    assert not door.browser.cookies
 
 
 # the trusted header

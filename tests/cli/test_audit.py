@@ -20,6 +20,11 @@ def test_what_was_done_is_listed(home: Cli) -> None:
 
     found = home.here("audit", "list", "--subject", job["id"], "--action", "job.create", "--json").json["items"]
     assert [entry["after"]["name"] for entry in found] == ["told of"]
+    actor = found[0]["actor"]["id"]
+    filters = ("--subject", job["id"], "--json")
+    assert len(home.here("audit", "list", "--actor", actor, *filters).json["items"]) == 2
+    assert home.here("audit", "list", "--actor", "server", *filters).json["items"] == []
+    assert home.here("audit", "list", "--actor", "nobody").out == "Nothing matches.\n"
     assert home.here("audit", "list", "--action", "job.nothing").out == "Nothing matches.\n"
 
 
@@ -30,6 +35,7 @@ def test_all_of_it_is_printed_as_csv(home: Cli) -> None:
 
     (row,) = [row for row in rows if row["subject_id"] == job["id"]]
     assert (row["action"], row["subject_name"]) == ("job.create", "'=1+1")
+    assert "=1+1" not in home.here("audit", "list", "--csv", "--actor", "server").out
     (row,) = csv.DictReader(io.StringIO(home.here("audit", "list", "--csv", "--subject", job["id"]).out))
     assert row["subject_id"] == job["id"]
     assert "contradict" in home.here("audit", "list", "--csv", "--json", code=2).err

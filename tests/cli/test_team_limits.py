@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cli.support import Cli
+from tests.cli.support import Cli, serving, stop
 
 from zerocron.core.model import DEFAULT_TEAM_ID
 
@@ -26,12 +26,25 @@ def test_limits_are_shown_and_kept_as_they_are_given(home: Cli) -> None:
     state = home.here("teams", "limits", "Team", *given, "--json").json["items"][0]
     assert state["own_limits"] == {"jobs_max": None, "runs_per_minute_max": 500, "history_bytes_max": 0}
     assert state["limits"] == {"jobs_max": None, "runs_per_minute_max": 500, "history_bytes_max": None}
-    with_defaults = home.with_environment(ZEROCRON_TEAM_JOBS_MAX="1000000")
-    shown = with_defaults.here("teams", "limits").out
+    shown = home.here("teams", "limits").out
     assert shown.startswith(f"Team  {DEFAULT_TEAM_ID}\n")
-    assert "of 1,000,000 (server's)\n" in shown
     assert "0 of 500\n" in shown
     home.here("teams", "limits", "Team", "--runs-per-minute", "default", "--history-bytes", "default")
+
+
+def test_the_limits_of_the_server_are_shown_and_not_those_of_the_commands_environment(cli: Cli) -> None:
+    def shown(limit: str) -> str:
+        beside = cli.with_environment(ZEROCRON_TEAM_JOBS_MAX=limit)
+        return next(line for line in beside.here("teams", "limits").out.splitlines() if "jobs  " in line).strip()
+
+    assert shown("7") == "jobs              0 of 7 (server's)", "there was no server yet"
+    with serving(cli.with_environment(ZEROCRON_TEAM_JOBS_MAX="1000000")) as (process, _banner):
+        assert shown("7") == "jobs              0 of 1,000,000 (server's)"
+        assert stop(process) == 0
+    assert shown("7") == "jobs              0 of 1,000,000 (server's)", "of the server that ran last"
+    with serving(cli) as (process, _banner):
+        assert shown("7") == "jobs              no limit"
+        assert stop(process) == 0
 
 
 def test_what_makes_no_sense_is_refused(home: Cli, cli: Cli) -> None:

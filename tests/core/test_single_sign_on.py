@@ -15,6 +15,7 @@ from zerocron.core.single_sign_on import (
     FLOW_SECONDS_MAX,
     FLOWS_REMEMBERED_MAX,
     Flow,
+    Purpose,
     Refusal,
     SignInRefused,
     UsedFlows,
@@ -26,7 +27,7 @@ from zerocron.core.single_sign_on import (
 
 NOW = 1_800_000_000_000
 OLD, NEW = MasterKey(bytes(range(32))), MasterKey(bytes(range(32, 64)))
-FLOW = Flow("s", "n", "v", "/jobs", is_proof=False, expires_at=NOW + FLOW_SECONDS_MAX * 1000)
+FLOW = Flow("s", "n", "v", "/jobs", Purpose.LINK, "a sign-in", expires_at=NOW + FLOW_SECONDS_MAX * 1000)
 
 
 @given(st.text(st.sampled_from("/\\.:@ab%?#\t\n é"), max_size=12))

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from tests.dashboard.support import Element, Pages
 
-from zerocron.dashboard.specimens.account import CODES, ELEVATED, ENROLMENT, SIGN_INS
+from zerocron.dashboard.specimens.account import CODES, ELEVATED, ENROLMENT, IDENTITIES, SIGN_INS, WAYS_IN
 from zerocron.dashboard.specimens.kinds import SESSION, session
 from zerocron.dashboard.views.account import browser_of, zones
 
-ACCOUNT = {"GET /v1/me/sign-ins": SIGN_INS}
+LINKED = {"GET /v1/me/identities": IDENTITIES, "GET /v1/sign-in": WAYS_IN}
+ACCOUNT = {**LINKED, "GET /v1/me/sign-ins": SIGN_INS}
 PLAIN = session(
     person={**SESSION["person"], "has_password": False, "has_totp": False}, elevated_until="2027-03-10T14:41:00Z"
 )
@@ -91,7 +92,77 @@ async def test_who_has_no_password_sets_one() -> None:
     assert [each.body for each in site.api.sent()] == [{"current_password": None, "new_password": "new words"}]
 
 
+async def test_who_has_no_password_proves_who_they_are_before_they_type_one() -> None:
+    person = {**SESSION["person"], "has_password": False, "has_totp": False}
+    site = Pages.over({"GET /v1/session": session(person=person, method="oidc")})
+    asked = await site.get("/account/password")
+    assert asked.status == 403
+    way = "/auth/oidc/start?prove=true&next=%2Faccount%2Fpassword"
+    asked.tree.one("a", href=way)
+    told = (await site.get("/confirm?refused=no_proof&next=/account/password")).tree
+    assert "it proves nothing" in told.one(role="alert").text
+    assert (told.one("a", href=way).text, told.one("a", href="/reset").text) == (
+        "Sign in again",
+        "Get a link that sets a password",
+    )
+    assert told.all("form", action="/confirm") == []
+
+
+async def test_who_one_is_elsewhere_is_listed_and_the_last_way_in_stays() -> None:
+    first, old = IDENTITIES["items"]
+    items = [{**first, "is_last_way_in": True}, old]
+    tree = (await Pages.over({**ACCOUNT, "GET /v1/me/identities": {"items": items}}).get("/account")).tree
+    links = [each.get("href") for each in tree.all("a") if "/identities/" in each.get("href")]
+    assert links == [f"/account/identities/{old['id']}/remove", "/account/identities/new"]
+    assert "your only way in" in tree.one(id="signing-in-ways").text
+    none = {"GET /v1/me/identities": {"items": []}, "GET /v1/sign-in": {**WAYS_IN, "oidc": None}}
+    tree = (await Pages.over({**ACCOUNT, **none}).get("/account")).tree
+    assert [each for each in tree.all("a") if "/identities/" in each.get("href")] == []
+
+
+async def test_linking_goes_on_to_the_issuer_by_a_link() -> None:
+    """No form of ours leads to another site: the policy for content forbids it."""
+    url = "https://accounts.google.com/o/oauth2/v2/auth?state=x&nonce=y"
+    site = Pages.over({**LINKED, "GET /v1/session": ELEVATED, "POST /v1/me/identities": {"url": url}})
+    form = form_of((await site.get("/account/identities/new")).tree, "/account/identities/new")
+    assert site.api.sent() == [], "a page that is only looked at begins nothing"
+    made = await site.post("/account/identities/new", form.fields())
+    assert (made.status, made.tree.one("a", href=url).text) == (200, "Sign in at Google")
+    away = (409, {"title": "Conflict", "status": 409, "detail": "The issuer cannot be used now."})
+    site = Pages.over({**LINKED, "GET /v1/session": ELEVATED, "POST /v1/me/identities": away})
+    assert (await site.post("/account/identities/new", [])).location == "/account?refused=issuer"
+    nobody = {**LINKED, "GET /v1/session": ELEVATED, "GET /v1/sign-in": {**WAYS_IN, "oidc": None}}
+    assert (await Pages.over(nobody).get("/account/identities/new")).location == "/account"
+
+
+async def test_why_nothing_was_linked_is_told_on_the_account_page() -> None:
+    site = Pages.over(ACCOUNT)
+    back = (await site.get("/sign-in?refused=taken")).location
+    assert back == "/account?refused=taken"
+    assert "belongs to somebody else here" in (await site.get(back)).tree.one(role="alert").text
+    assert (await site.get("/sign-in?refused=%3Cscript%3E")).location == "/"
+    assert (await site.get("/account?refused=nonsense")).tree.all(role="alert") == []
+
+
+async def test_an_identity_is_taken_off_after_one_question_also_when_it_is_gone() -> None:
+    identity = IDENTITIES["items"][0]
+    place = f"/account/identities/{identity['id']}/remove"
+    gone = (404, {"title": "Not Found", "status": 404, "detail": "There is no such identity."})
+    for answer in ((204, None), gone):
+        site = Pages.over({**LINKED, "GET /v1/session": ELEVATED, f"DELETE /v1/me/identities/{identity['id']}": answer})
+        tree = (await site.get(place)).tree
+        assert identity["subject"] in tree.one("dl").text
+        assert (await site.post(place, form_of(tree, place).fields())).location == "/account?done=unlinked"
+    assert (await Pages.over({**LINKED, "GET /v1/session": ELEVATED}).get("/account/identities/x/remove")).location == (
+        "/account"
+    )
+    refused = await Pages.of("unlink-last").specimen("unlink-last")
+    assert (refused.status, "only way" in refused.tree.one(role="alert").text) == (409, True)
+
+
 ASKED_FIRST = [
+    "/account/identities/new",
+    f"/account/identities/{IDENTITIES['items'][0]['id']}/remove",
     "/account/second-factor",
     "/account/second-factor/code",
     "/account/second-factor/off",
@@ -107,7 +178,7 @@ async def test_who_one_is_is_asked_before_anything_is_done(path: str) -> None:
 
     nearly_over = session(elevated_until="2027-03-10T14:33:00Z")
     assert (await Pages.over({"GET /v1/session": nearly_over}).get(path)).status == 403
-    assert (await Pages.over({"GET /v1/session": ELEVATED}).get(path)).status == 200
+    assert (await Pages.over({**LINKED, "GET /v1/session": ELEVATED}).get(path)).status == 200
 
 
 async def test_the_code_to_scan_is_a_picture_that_can_do_nothing() -> None:

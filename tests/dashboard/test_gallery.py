@@ -51,3 +51,10 @@ async def test_a_page_is_good_on_a_phone_in_the_dark(narrow: Gallery, name: str)
     assert await page.evaluate(LOOK, ["wcag2aa", "wcag22aa"]) == []
     assert await page.evaluate(TOO_WIDE) == []
     assert narrow.complaints == []
+
+
+@pytest.mark.parametrize("name", [name for name, each in SPECIMENS.items() if each.form is not None])
+async def test_what_is_looked_at_is_the_page_and_not_a_refusal_to_show_it(wide: Gallery, name: str) -> None:
+    """The browser asks the gallery from nowhere; the form within was sent from a page."""
+    page = await wide.show(name)
+    assert "This did not come from a page of this server" not in await page.inner_text("main")

@@ -155,6 +155,11 @@ async def test_all_secrets_are_sealed_anew_by_admins_alone() -> None:
     assert (await pages.get("/secrets/rotate")).status == 403
     assert not (await pages.get("/secrets")).tree.all("a", href="/secrets/rotate")
 
+    elsewhere = {**PROVED, "team": {**PROVED["team"], "id": PROVED["teams"][1]["id"]}}
+    pages = Pages.over({**KNOWN, "GET /v1/session": elsewhere})
+    assert not (await pages.get("/secrets")).tree.all("a", href="/secrets/rotate"), "it is about all teams"
+    assert (await pages.get("/secrets/rotate")).location == "/secrets"
+
 
 @pytest.mark.parametrize("path", ["/secrets/new", "/secrets/STRIPE_KEY/replace", "/secrets/STRIPE_KEY/delete"])
 async def test_who_lacks_the_right_is_told_calmly(path: str) -> None:

@@ -246,6 +246,13 @@ async def test_asking_for_a_link_tells_nobody_who_is_there() -> None:
     assert "If there is such a person" in (await site.get(answer.location)).tree.one(role="status").text
 
 
+async def test_an_invitation_says_who_invites_unless_that_is_a_key() -> None:
+    for name in ("Grace Hopper", None):
+        site = Pages.over({**NOBODY, "POST /v1/invitations/look": {**INVITATION, "invited_by": name}})
+        text = (await site.get(f"/invitation/{TOKEN}")).tree.one("dl").text
+        assert ("Invited by" in text, "Grace Hopper" in text) == (name is not None, name is not None), text
+
+
 async def test_a_new_person_joins_with_a_name_a_password_and_their_zone() -> None:
     site = Pages.over(
         {

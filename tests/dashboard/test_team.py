@@ -18,6 +18,7 @@ CERTAIN = {"GET /v1/session": ELEVATED}
 GRACE = MEMBERS["items"][1]["person_id"]
 ADMIN = session(permissions=["read", "write", "trigger", "ping-admin", "admin"], elevated_until="2027-03-10T14:41:00Z")
 VIEWER = session(permissions=["read"])
+ACTORS = {"GET /v1/members": MEMBERS, "GET /v1/api-keys": page_of(KEYS["items"])}
 REFUSED = (409, {"title": "Conflict", "detail": "A team has at least one owner."})
 
 
@@ -109,7 +110,9 @@ async def test_what_was_wrong_with_an_invitation_is_beside_its_field() -> None:
     answer = await site.post("/members/invite", [("email", "edsger"), ("role", "viewer")])
 
     assert answer.status == 422
-    assert dict(form_of(answer.tree, "/members/invite").fields()) == {"email": "edsger", "role": "viewer"}
+    fields = dict(form_of(answer.tree, "/members/invite").fields())
+    assert fields.pop("once")
+    assert fields == {"email": "edsger", "role": "viewer"}
     assert answer.tree.one(id="email-error").text == "No address."
 
 
@@ -221,24 +224,46 @@ async def test_a_key_is_found_on_a_later_page() -> None:
 
 
 async def test_the_audit_log_is_asked_for_what_was_chosen() -> None:
-    site = Pages.over({"GET /v1/audit": AUDIT})
+    site = Pages.over({"GET /v1/audit": AUDIT, **ACTORS})
 
-    tree = (await site.get("/audit?action=job.edit&subject_id=a-job&cursor=on&foreign=1")).tree
+    tree = (await site.get("/audit?action=job.edit&subject_id=a-job&actor_id=k3v9q0x2m1za&cursor=on&foreign=1")).tree
 
     assert site.api.questions("/v1/audit")[0].query == {
         "action": "job.edit",
+        "actor_id": "k3v9q0x2m1za",
         "subject_id": "a-job",
         "limit": "50",
         "cursor": "on",
     }
-    tree.one("a", href="/v1/audit.csv?action=job.edit&subject_id=a-job")
-    assert tree.one("a", rel="next").get("href") == "?action=job.edit&subject_id=a-job&cursor=more"
+    tree.one("a", href="/v1/audit.csv?action=job.edit&actor_id=k3v9q0x2m1za&subject_id=a-job")
+    assert (
+        tree.one("a", rel="next").get("href") == "?action=job.edit&actor_id=k3v9q0x2m1za&subject_id=a-job&cursor=more"
+    )
+    tree.one("a", href="/audit?action=job.edit&actor_id=k3v9q0x2m1za")
     chosen = [each for each in tree.one("select", id="action").all("option") if "selected" in each.attributes]
     assert [each.get("value") for each in chosen] == ["job.edit"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ("server", "0cron"),
+        ("k3v9q0x2m1za", "Deployment pipeline"),
+        (GRACE, "Grace Ndiaye"),
+        ("k0gone000000", "k0gone000000"),
+        ("", "All"),
+    ],
+)
+async def test_it_is_seen_what_one_of_the_team_did_or_who_is_there_no_more(asked: str, name: str) -> None:
+    tree = (await Pages.over({"GET /v1/audit": AUDIT, **ACTORS}).get(f"/audit?actor_id={asked}")).tree
+    choice = tree.one("select", id="actor_id")
+    [chosen] = [each for each in choice.all("option") if "selected" in each.attributes] or choice.all("option")[:1]
+    assert (chosen.get("value"), chosen.text) == (asked, name)
+    assert [group.get("label") for group in choice.all("optgroup")] == ["People", "API keys"]
+
+
 async def test_what_changed_is_shown_field_by_field() -> None:
-    tree = (await Pages.over({"GET /v1/audit": AUDIT}).get("/audit")).tree
+    tree = (await Pages.over({"GET /v1/audit": AUDIT, **ACTORS}).get("/audit")).tree
 
     first = tree.one("tbody").all("tr")[0]
     assert [each.text for each in first.all("del")] == ["every day at 7am", "30"]
@@ -312,9 +337,15 @@ async def test_the_first_team_is_not_offered_for_deletion() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "made"), [("/keys/new", "/v1/api-keys"), ("/settings/signing-key", "/v1/signing-key/rotate")]
+    ("page", "made"),
+    [
+        ("/keys/new", "/v1/api-keys"),
+        ("/settings/signing-key", "/v1/signing-key/rotate"),
+        ("/members/invite", "/v1/invitations"),
+        ("/account/teams/new", "/v1/teams"),
+    ],
 )
-async def test_what_is_shown_once_is_asked_for_once_for_each_form(page: str, made: str) -> None:
+async def test_what_a_form_makes_is_asked_for_once_for_each_form(page: str, made: str) -> None:
     pages = Pages.over({"GET /v1/session": ADMIN})
     forms = [(await pages.get(page)).tree.one("form", action=page).fields() for _ in range(2)]
     for fields in (forms[0], forms[0], forms[1]):

@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from tests.storage.samples import OTHER_TEAM_ID
 from tests.support.clock import ManualClock
 
+from zerocron.actions.audit import Audit
 from zerocron.clock import SystemClock
 from zerocron.core.access import SERVER, Actor
 from zerocron.core.ids import first_id, new_id
@@ -28,13 +29,15 @@ NOW: Instant = SystemClock().now()
 ADA = Actor("person", "019a2f11-8c03-7d64-9e52-3b70d1c8a4f5", "Ada", "203.0.113.7")
 
 
-async def note(ledger: Ledger, at: Instant, name: str = "a job", *, team_id: str | None = DEFAULT_TEAM_ID) -> None:
+async def note(
+    ledger: Ledger, at: Instant, name: str = "a job", *, team_id: str | None = DEFAULT_TEAM_ID, by: Actor = ADA
+) -> None:
     def transaction(connection: Connection) -> None:
         audit.record(
             connection,
             team_id=team_id,
             at=at,
-            by=ADA,
+            by=by,
             action="job.edit",
             subject=Subject("job", f"id of {name}", name),
             before={"timeout": 30},
@@ -79,6 +82,23 @@ async def test_entries_are_read_newest_first_from_any_place_on(ledger: Ledger) -
     assert [entry.subject_name for entry in await kept(ledger, subject_id="id of job 3")] == ["job 3"]
     assert len(await kept(ledger, action="job.edit")) == 7
     assert await kept(ledger, action="job.pause") == []
+
+
+async def test_what_one_actor_did_is_read_alone(ledger: Ledger) -> None:
+    for number, actor in enumerate((ADA, SERVER, Actor("key", "k3v9q0x2m1za", "deploy"), ADA)):
+        await note(ledger, NOW + number, f"job {number}", by=actor)
+    verbs = Audit(ledger=ledger)
+
+    async def names(actor_id: str | None, **filters: Any) -> list[str]:
+        found = await verbs.page(DEFAULT_TEAM_ID, actor_id=actor_id, **filters)
+        return [entry.subject_name for entry in found]
+
+    assert await names(ADA.id) == ["job 3", "job 0"]
+    assert await names(ADA.id, limit=1, before=(NOW + 3, "")) == ["job 0"]
+    assert await names(ADA.id, action="job.pause") == []
+    assert await names("k3v9q0x2m1za") == ["job 2"]
+    assert await names("server") == ["job 1"]
+    assert len(await names(None)) == 4
 
 
 async def test_a_long_field_is_left_out_and_the_entry_is_kept(ledger: Ledger) -> None:

@@ -21,12 +21,13 @@ import pytest
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError, ProgrammingError
 from tests.storage.samples import a_job, a_run, postgres_ledger
+from tests.support.people import house_over
 from tests.support.postgres import PostgresServer, postgres_server
 from tests.support.proxy import Proxy
 
 from zerocron.core.errors import Invalid, Unavailable, Unclear
 from zerocron.core.model import Job
-from zerocron.storage.ledger import facts, jobs, postgres, runs, sessions
+from zerocron.storage.ledger import facts, jobs, postgres, runs, sessions, sign_ins
 from zerocron.storage.ledger.postgres import PostgresLedger
 from zerocron.storage.migrations import upgrade
 
@@ -576,6 +577,34 @@ async def test_the_engine_passes_over_rows_that_another_holds(ledger: PostgresLe
         async with asyncio.timeout(postgres.LOCK_SECONDS_MAX / 2):
             assert set(await ledger.write(lambda connection: jobs.lock(connection, [one.id, two.id]))) == {two.id}
             assert await ledger.read(lambda connection: jobs.get(connection, one.team_id, one.id)) == one
+
+
+async def test_who_writes_down_last_uses_waits_for_nobody_and_makes_nobody_wait(ledger: PostgresLedger) -> None:
+    """A node has many rows to write, in an order of its own; who signs somebody out everywhere has, too."""
+    async with house_over(ledger) as house:
+        person = await house.person("bob@example.com")
+        ids = [(await house.sign_in("bob@example.com")).session.bearer.sign_in_id or "" for _ in range(2)]
+        holding, go_on = threading.Event(), threading.Event()
+        held_id, free_id = ids
+
+        def end(connection: Connection) -> int:
+            assert sign_ins.end(connection, person.id, held_id, NOW_MS)
+            holding.set()
+            while not go_on.wait(0.01):
+                connection.exec_driver_sql("SELECT 1")
+            return sign_ins.end_all(connection, person.id, NOW_MS)
+
+        later = house.clock.now() + 1
+        ending = asyncio.create_task(ledger.write(end))
+        try:
+            await asyncio.to_thread(holding.wait, 20)
+            async with asyncio.timeout(postgres.LOCK_SECONDS_MAX / 2):
+                await ledger.write(lambda c: sign_ins.save_last_seen(c, {free_id: later, held_id: later}))
+        finally:
+            go_on.set()
+        assert await ending == 1
+        rows = [await ledger.read(lambda c, each=each: sign_ins.get(c, each)) for each in ids]  # type: ignore[misc]
+        assert [None if row is None else row.last_seen_at == later for row in rows] == [False, True]
 
 
 async def test_a_session_that_a_start_holds_may_be_renewed_and_ends_only_after_it(ledger: PostgresLedger) -> None:

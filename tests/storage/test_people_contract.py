@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, update
 from tests.storage.samples import OTHER_TEAM_ID
+from tests.support.clock import wait_until
 from tests.support.people import AWAY, HOME, MASTER, PASSWORD, House, house_over
 
+from zerocron.actions.mailing import AGAIN_AFTER_SECONDS
 from zerocron.actions.one_time_links import HOUR_MS, new_reset_link
 from zerocron.actions.secrets import NO_KEY, check_master_keys
 from zerocron.actions.sign_ins import CODE_NEEDED, REFUSED, Opened, Visitor
-from zerocron.channels.contract import Accepted, Delivery, Ways
+from zerocron.channels.contract import Accepted, Again, Delivery, Refused, Ways
 from zerocron.channels.letters import Letter
 from zerocron.core.access import SERVER, Actor, Bearer, Permission, Role
 from zerocron.core.errors import Conflict, Forbidden, Invalid, NotFound, TooMany, Unauthorized
@@ -298,11 +300,13 @@ class Postbox:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.letters: list[Letter] = []
-        monkeypatch.setattr("zerocron.actions.resets.post", self._post)
+        self.refusals: list[Delivery] = []
+        """What is said to the next attempts instead of taking them."""
+        monkeypatch.setattr("zerocron.actions.mailing.post", self._post)
 
     async def _post(self, letter: Letter, _ways: Ways) -> Delivery:
         self.letters.append(letter)
-        return Accepted()
+        return self.refusals.pop(0) if self.refusals else Accepted()
 
     def token(self) -> str:
         """That of the link in the newest letter."""
@@ -326,7 +330,11 @@ async def mailing(ledger: Ledger, postbox: Postbox) -> AsyncIterator[House]:
 async def ask(house: House, email: str = "ada@example.com") -> None:
     """Ask for a link, and let the letter be written, if one is."""
     await house.entrance.resets.ask(email, AWAY)
-    await house.entrance.resets.close()
+    await settled(house)
+
+
+async def settled(house: House) -> None:
+    await wait_until(lambda: not house.entrance.mailing.under_way, "the letters that are under way")
 
 
 async def test_a_lost_password_is_replaced_by_a_link_that_was_mailed(mailing: House, postbox: Postbox) -> None:
@@ -357,7 +365,7 @@ async def test_asking_tells_nobody_who_there_is(
     for email in ("ada@example.com", "nobody@example.com"):
         await mailing.entrance.resets.ask(email, AWAY)
         assert asked == [], "the answer is given before anything is looked up"
-    await mailing.entrance.resets.close()
+    await settled(mailing)
     assert asked == ["write", "write"]
     assert [letter.to for letter in postbox.letters] == ["ada@example.com"]
 
@@ -440,7 +448,7 @@ async def test_a_link_is_for_its_person_and_not_for_who_is_disabled(mailing: Hou
 
 async def test_without_a_mail_server_the_operator_makes_the_link(house: House, postbox: Postbox) -> None:
     await house.set_up()
-    assert not house.entrance.resets.can_mail
+    assert not house.entrance.mailing.can_mail
     await ask(house)
     assert postbox.letters == []
 
@@ -475,9 +483,94 @@ async def test_a_letter_that_cannot_be_sent_harms_nobody(
     async def broken(_letter: Letter, _ways: Ways) -> Delivery:
         raise RuntimeError("no")
 
-    monkeypatch.setattr("zerocron.actions.resets.post", broken)
+    monkeypatch.setattr("zerocron.actions.mailing.post", broken)
     await ask(mailing)
-    assert "reset_mail_failed" in capsys.readouterr().out
+    assert "letter_failed" in capsys.readouterr().out
+
+
+async def pass_time(house: House, seconds: float) -> None:
+    """Let that much pass, and let be done what was waited for."""
+    await house.clock.advance(seconds)
+    await settled(house)
+
+
+async def test_a_letter_that_no_mail_server_takes_is_tried_five_times_in_a_quarter_of_an_hour(
+    mailing: House, postbox: Postbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await mailing.set_up()
+    postbox.refusals = [Again("421 busy")] * 9
+    await ask(mailing)
+    tries = [len(postbox.letters)]
+    for seconds in AGAIN_AFTER_SECONDS:
+        await pass_time(mailing, seconds - 1)
+        assert len(postbox.letters) == tries[-1], "not before its time"
+        await pass_time(mailing, 1)
+        tries.append(len(postbox.letters))
+    assert tries == [1, 2, 3, 4, 5]
+    assert len({letter.id for letter in postbox.letters}) == 1, "it is the same letter: a mailbox shows one"
+    await pass_time(mailing, 3_600)
+    assert (len(postbox.letters), mailing.entrance.mailing.waiting) == (5, 0)
+    told = capsys.readouterr().out
+    assert "letter_given_up" in told
+    assert postbox.token() not in told
+
+
+async def test_a_letter_is_tried_again_as_late_as_the_mail_server_asks_within_bounds(
+    mailing: House, postbox: Postbox
+) -> None:
+    await mailing.set_up()
+    postbox.refusals = [Again("451 later", 100_000), Again("451 much later", 86_400_000)]
+    await ask(mailing)
+    for seconds, tries in ((99, 1), (1, 2), (599, 2), (1, 3)):
+        await pass_time(mailing, seconds)
+        assert len(postbox.letters) == tries
+    await mailing.entrance.resets.use(postbox.token(), NEW_PASSWORD, None, AWAY)
+
+
+async def test_what_the_mail_server_refuses_for_good_is_not_tried_again(mailing: House, postbox: Postbox) -> None:
+    await mailing.set_up()
+    postbox.refusals = [Again("busy"), Refused("550 no such mailbox")]
+    await ask(mailing)
+    await pass_time(mailing, 1_000)
+    assert len(postbox.letters) == 2
+
+
+async def test_a_link_that_is_worth_nothing_any_more_is_not_mailed(mailing: House, postbox: Postbox) -> None:
+    await mailing.set_up()
+    postbox.refusals = [Again("busy"), Again("busy")]
+    await ask(mailing)
+    await ask(mailing)  # a newer one takes its place
+    assert mailing.entrance.mailing.waiting == 2
+    await pass_time(mailing, 1_000)
+    assert [letter.id for letter in postbox.letters[2:]] == [postbox.letters[1].id]
+    await mailing.entrance.resets.use(postbox.token(), NEW_PASSWORD, None, AWAY)
+
+
+async def test_asking_is_answered_the_same_whether_or_not_there_is_a_letter_to_try_again(
+    mailing: House, postbox: Postbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await mailing.set_up()
+    monkeypatch.setattr("zerocron.actions.mailing.UNDER_WAY_MAX", 2)
+    monkeypatch.setattr("zerocron.actions.mailing.WAITING_MAX", 2)
+    people = [await mailing.person(f"p{number}@example.com") for number in range(4)]
+    postbox.refusals = [Again("busy")] * 4
+    for person in people:
+        await ask(mailing, person.email)
+    assert mailing.entrance.mailing.waiting == 2, "bounded, however many there are to write to"
+    for email in ("nobody@example.com", "ada@example.com"):
+        await ask(mailing, email)
+    assert len(postbox.letters) == 5, "those that wait keep no others from being sent"
+
+
+async def test_what_waits_for_another_attempt_does_not_hold_up_the_end(mailing: House, postbox: Postbox) -> None:
+    await mailing.set_up()
+    postbox.refusals = [Again("busy")]
+    await ask(mailing)
+    async with asyncio.timeout(10):
+        await mailing.entrance.close()
+    assert (mailing.entrance.mailing.waiting, mailing.entrance.mailing.under_way) == (0, 0)
+    await ask(mailing)
+    assert len(postbox.letters) == 1
 
 
 # invitations
@@ -497,6 +590,7 @@ async def test_an_invitation_makes_the_account_of_its_address(house: House) -> N
     token = await invitation(house)
     seen = await house.entrance.invitations.look(token, AWAY)
     assert (seen.team, seen.email, seen.role, seen.has_account) == ("Team", "bob@example.com", Role.EDITOR, False)
+    assert seen.invited_by is None, "it was no person who made it"
     assert seen.expires_at == house.clock.now() + 7 * 24 * HOUR_MS
     refusals: list[tuple[dict[str, str], str]] = [
         ({}, "name"),
@@ -512,6 +606,14 @@ async def test_an_invitation_makes_the_account_of_its_address(house: House) -> N
     await fails(accept(house, token, name="Eve", password=PASSWORD), NotFound, "does not work")
     await fails(house.entrance.invitations.look(token, AWAY), NotFound)
     assert ("invitation.accept", "person", AWAY.address) in await house.audited()
+
+
+async def test_an_invitation_names_the_person_who_made_it(house: House) -> None:
+    ada = await house.set_up()
+    token = await house.link(
+        LinkKind.INVITATION, team_id=DEFAULT_TEAM_ID, email="bob@example.com", role="editor", created_by=person_id(ada)
+    )
+    assert (await house.entrance.invitations.look(token, AWAY)).invited_by == "Ada Lovelace"
 
 
 async def test_who_has_an_account_proves_that_it_is_theirs(house: House) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zerocron.actions.hashing import Hashing
 from zerocron.actions.invitations import Invitations
+from zerocron.actions.mailing import Mailing
 from zerocron.actions.people import People
 from zerocron.actions.resets import Resets
 from zerocron.actions.second_factors import SecondFactors
@@ -25,6 +26,7 @@ class Entrance:
             ledger=ledger, clock=clock, hashing=hashing, second_factors=self.second_factors, limits=limits
         )
         self.people = People(ledger=ledger, clock=clock, hashing=hashing, sign_ins=self.sign_ins, limits=limits)
+        self.mailing = Mailing(ledger=ledger, clock=clock, outlets=outlets)
         self.resets = Resets(
             ledger=ledger,
             clock=clock,
@@ -32,7 +34,7 @@ class Entrance:
             people=self.people,
             sign_ins=self.sign_ins,
             second_factors=self.second_factors,
-            outlets=outlets,
+            mailing=self.mailing,
             limits=limits,
         )
         self.invitations = Invitations(
@@ -41,6 +43,6 @@ class Entrance:
 
     async def close(self) -> None:
         """Let end what goes on. Closing twice is no error."""
-        await self.resets.close()
+        await self.mailing.close()
         await self.sign_ins.close()
         await self.hashing.close()

@@ -26,7 +26,8 @@ KEY_CHARACTERS_MAX = 255
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """One key for one operation of one team. `key` None means: no promise asked for."""
+    """One key for one operation of one team. `key` None means: no promise asked for. `team_id`: of what belongs to no
+    team yet, the person's."""
 
     team_id: str
     operation: str

@@ -31,12 +31,14 @@ from zerocron.storage.ledger.people import Person
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """What is told to who has the link. `has_account`: somebody with this address may sign in already."""
+    """What is told to who has the link. `has_account`: somebody with this address may sign in already; `invited_by`:
+    the name of the person who made it, None when that was a key."""
 
     team: str
     email: str
     role: Role
     has_account: bool
+    invited_by: str | None
     expires_at: Instant
 
 
@@ -60,7 +62,9 @@ class Invitations:
             if team is None or link.email is None or link.role is None:
                 raise NotFound(USED_UP)
             has_account = people_rows.find(connection, link.email) is not None
-            return Invitation(team, link.email, Role(link.role), has_account, link.expires_at)
+            inviter = None if link.created_by is None else people_rows.get(connection, link.created_by)
+            invited_by = None if inviter is None else inviter.name
+            return Invitation(team, link.email, Role(link.role), has_account, invited_by, link.expires_at)
 
         return await self._ledger.read(transaction)
 

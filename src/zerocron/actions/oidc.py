@@ -20,7 +20,7 @@ import orjson
 from zerocron.clock import Clock
 from zerocron.core.exchange import Outcome, Request
 from zerocron.core.id_tokens import Claims, NotGenuine, UnknownKey, claims_of, read_id_token
-from zerocron.core.single_sign_on import Flow, NotNow, Refusal, SignInRefused
+from zerocron.core.single_sign_on import Flow, NotNow, Purpose, Refusal, SignInRefused
 
 Send = Callable[[Request], Awaitable[Outcome]]
 Json = dict[str, Any]
@@ -82,7 +82,7 @@ class Issuer:
             "code_challenge": base64.urlsafe_b64encode(challenge).decode().rstrip("="),
             "code_challenge_method": "S256",
         }
-        if flow.is_proof:
+        if flow.purpose != Purpose.SIGN_IN:  # not by whom somebody happens to be signed in as there
             query |= {"prompt": "login", "max_age": "0"}
         return f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(query)}"
 

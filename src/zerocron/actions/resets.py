@@ -6,22 +6,20 @@ and the mail goes out beside it. The link alone is not enough where a second fac
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 
-import structlog
 from sqlalchemy import Connection
 
 from zerocron.actions.hashing import Hashing
+from zerocron.actions.mailing import Mailing
 from zerocron.actions.one_time_links import new_link, path_of
 from zerocron.actions.people import USED_UP, People, set_password
 from zerocron.actions.second_factors import SecondFactors, held, subject_of
 from zerocron.actions.sign_ins import CODE_NEEDED, REFUSED, Limits, SignIns, Visitor
-from zerocron.channels.contract import Accepted
-from zerocron.channels.letters import Letter, post, reset_letter
-from zerocron.channels.sending import Outlets
+from zerocron.channels.letters import Letter, reset_letter
 from zerocron.clock import Clock
 from zerocron.core.access import Actor
-from zerocron.core.errors import NotFound, TooMany, Unauthorized, ZerocronError
+from zerocron.core.errors import NotFound, TooMany, Unauthorized
 from zerocron.core.limits import give_each_back, take_each
 from zerocron.core.passwords import check_password
 from zerocron.core.people import PersonStatus, known_email
@@ -30,10 +28,6 @@ from zerocron.storage.ledger import one_time_links as link_rows
 from zerocron.storage.ledger import people as people_rows
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.ledger.one_time_links import Link, LinkKind
-
-log = structlog.get_logger(__name__)
-
-LETTERS_AT_ONCE_MAX = 50
 
 
 class Resets:
@@ -48,7 +42,7 @@ class Resets:
         people: People,
         sign_ins: SignIns,
         second_factors: SecondFactors,
-        outlets: Outlets,
+        mailing: Mailing,
         limits: Limits,
     ) -> None:
         self._ledger = ledger
@@ -57,14 +51,8 @@ class Resets:
         self._people = people
         self._sign_ins = sign_ins
         self._second_factors = second_factors
-        self._outlets = outlets
+        self._mailing = mailing
         self._limits = limits
-        self._sending: set[asyncio.Task[None]] = set()
-
-    @property
-    def can_mail(self) -> bool:
-        """Whether links can be sent: there is a mail server, and an address of ours that is not a stranger's word."""
-        return self._outlets.ways.mail is not None and bool(self._outlets.base_url)
 
     async def ask(self, email: str, visitor: Visitor) -> None:
         """A mail with a link, if there is such a person; nobody is told. Raises TooMany, of an address alone."""
@@ -74,23 +62,8 @@ class Resets:
             take_each([(self._limits.mail, email)], self._clock.monotonic())
         except TooMany:
             return  # the person has links enough; that somebody else asks for more is no reason to tell of it
-        if self.can_mail and email and len(self._sending) < LETTERS_AT_ONCE_MAX:
-            task = asyncio.create_task(self._send(email, visitor))
-            self._sending.add(task)
-            task.add_done_callback(self._sending.discard)
-
-    async def _send(self, email: str, visitor: Visitor) -> None:
-        try:
-            letter = await self._write(email, visitor)
-            if letter is None:
-                return
-            delivery = await post(letter, self._outlets.ways)
-            if not isinstance(delivery, Accepted):
-                log.warning("reset_mail_not_sent", letter=letter.id, reason=delivery.reason)
-        except ZerocronError as error:
-            log.warning("reset_mail_not_sent", reason=error.message)
-        except Exception:
-            log.exception("reset_mail_failed")
+        if email:
+            self._mailing.send_beside(partial(self._write, email, visitor))
 
     async def _write(self, email: str, visitor: Visitor) -> Letter | None:
         now = self._clock.now()
@@ -111,7 +84,7 @@ class Resets:
             )
             path = path_of(LinkKind.RESET, token)
             return reset_letter(
-                link.id, person.email, base_url=self._outlets.base_url, path=path, language=person.language
+                link.id, person.email, base_url=self._mailing.base_url, path=path, language=person.language
             )
 
         return await self._ledger.write(transaction)
@@ -153,8 +126,3 @@ class Resets:
             action="password.reset",
             subject=subject_of(person),
         )
-
-    async def close(self) -> None:
-        """Let the letters under way be sent, or not."""
-        while self._sending:
-            await asyncio.wait(self._sending)

@@ -337,9 +337,8 @@ class SignIns:
             None if person is None else person.password_hash, password
         )
         now = self._clock.now()
-        token = new_opaque()
 
-        def transaction(connection: Connection) -> Session:
+        def transaction(connection: Connection) -> Opened:
             current = held(connection, person_id)
             is_the_same = person is not None and current.password_hash == person.password_hash
             has_code = (
@@ -347,22 +346,33 @@ class SignIns:
             )
             if not ((is_proved and is_the_same) or has_code):
                 raise Unauthorized(REFUSED)
-            if not sign_in_rows.elevate(connection, sign_in_id, digest(token), now + ELEVATED_MS):
-                raise Unauthorized(ENDED)
-            audit.record(
-                connection,
-                team_id=bearer.team_id,
-                at=now,
-                by=bearer.actor,
-                action="sign-in.elevate",
-                subject=subject_of(current),
-            )
-            return _session(connection, dataclasses.replace(bearer, is_elevated=True))
+            return self.prove(connection, bearer, current, now)
 
-        session = await self._ledger.write(transaction)
+        opened = await self._ledger.write(transaction)
         give_each_back(claims, self._clock.monotonic())
         self.forget(person_id)
-        return Opened(session, token)
+        return opened
+
+    def prove(
+        self, connection: Connection, bearer: Bearer, person: Person, now: Instant, method: Method | None = None
+    ) -> Opened:
+        """Elevate the sign-in of who has proved again who they are, in the transaction that proved it; after it
+        `forget` them. From then on another token opens the sign-in. `method`: by which, where that is not a password or
+        code of this server. Raises Unauthorized when it has ended."""
+        _, sign_in_id = of_person(bearer)
+        token = new_opaque()
+        if not sign_in_rows.elevate(connection, sign_in_id, digest(token), now + ELEVATED_MS):
+            raise Unauthorized(ENDED)
+        audit.record(
+            connection,
+            team_id=bearer.team_id,
+            at=now,
+            by=bearer.actor,
+            action="sign-in.elevate",
+            subject=subject_of(person),
+            after=None if method is None else {"method": str(method)},
+        )
+        return Opened(_session(connection, dataclasses.replace(bearer, is_elevated=True)), token)
 
     def proof_claims(self, bearer: Bearer) -> Claims:
         """What trying a password or code costs who is signed in; nobody else can use it up."""

@@ -5,6 +5,9 @@ it is linked, an invitation to it is accepted, and where its domain is one of th
 team as a viewer. Everybody else is refused. An address that is not verified decides nothing. Must never make the first
 owner: that takes the set-up link.
 
+Who is signed in goes there as well: to prove again who they are, and to link who they are there. Such a flow is for the
+sign-in in which it was begun; an answer about anybody else changes nothing.
+
 A network has its allowance of beginnings and of answers, which who comes in gets back. A flow comes back once.
 """
 
@@ -18,14 +21,15 @@ from dataclasses import dataclass
 import structlog
 from sqlalchemy import Connection
 
+from zerocron.actions.identities import Identities, bind
 from zerocron.actions.oidc import Issuer
 from zerocron.actions.people import DEFAULT_TEAM_NAME, new_person
-from zerocron.actions.second_factors import subject_of
+from zerocron.actions.second_factors import held, of_person, subject_of
 from zerocron.actions.sign_ins import ELEVATED_MS, Opened, SignIns, Visitor
 from zerocron.channels.text import one_line
 from zerocron.clock import Clock
-from zerocron.core.access import Actor, Role
-from zerocron.core.errors import Forbidden, TooMany, Unavailable
+from zerocron.core.access import Actor, Bearer, Role
+from zerocron.core.errors import Forbidden, TooMany, Unauthorized, Unavailable
 from zerocron.core.limits import Buckets, Claims, give_each_back, network_of, take_each
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.opaque import new_opaque
@@ -35,6 +39,7 @@ from zerocron.core.single_sign_on import (
     FLOW_SECONDS_MAX,
     Flow,
     NotNow,
+    Purpose,
     Refusal,
     SignInRefused,
     UsedFlows,
@@ -99,40 +104,67 @@ class SingleSignOn:
         self.issuer_name = issuer_name if issuer is not None else None
         self.takes_header = takes_header
         self._domains = domains
+        self.identities = Identities(
+            ledger=ledger, clock=clock, sign_ins=sign_ins, issuer_url=None if issuer is None else issuer.url
+        )
         self._used_flows = UsedFlows()
         self._starts = Buckets(30, 900)
         self._answers = Buckets(30, 900)
 
-    async def start(self, path: str | None, visitor: Visitor, *, is_proof: bool) -> tuple[str, str]:
-        """(where to send the browser, what it is to keep meanwhile). `is_proof`: the issuer is to ask anew who they
-        are. Raises SignInRefused."""
+    async def start(
+        self,
+        path: str | None,
+        visitor: Visitor,
+        purpose: Purpose = Purpose.SIGN_IN,
+        bearer: Bearer | None = None,
+    ) -> tuple[str, str]:
+        """(where to send the browser, what it is to keep meanwhile). For another purpose than coming in the issuer asks
+        anew who they are, and `bearer` is who is signed in. Raises SignInRefused, Forbidden for a key."""
         issuer = self._one()
+        if purpose != Purpose.SIGN_IN and bearer is None:
+            raise SignInRefused(Refusal.EXPIRED, "nobody is signed in")
         flow = Flow(
             state=new_opaque(),
             nonce=new_opaque(),
             verifier=new_opaque(),
             path=safe_path(path),
-            is_proof=is_proof,
+            purpose=purpose,
+            sign_in_id="" if purpose == Purpose.SIGN_IN or bearer is None else of_person(bearer)[1],
             expires_at=self._clock.now() + FLOW_SECONDS_MAX * 1000,
         )
         with self._allowed([(self._starts, network_of(visitor.address))]):
             return await issuer.sign_in_url(flow), flow.signed(self._keyring)
 
-    async def finish(self, kept: str | None, answer: Answer, visitor: Visitor) -> tuple[Opened, str]:
-        """The sign-in of who comes back from the issuer, and where they wanted to go. Raises SignInRefused."""
+    def begun(self, kept: str | None) -> Flow | None:
+        """What a browser went to the issuer for; None where that cannot be known."""
+        try:
+            return read_flow(kept, self._keyring, self._clock.now())
+        except SignInRefused:
+            return None
+
+    async def finish(
+        self, kept: str | None, answer: Answer, visitor: Visitor, bearer: Bearer | None = None
+    ) -> tuple[Opened | None, str]:
+        """The sign-in of who comes back from the issuer, and where they wanted to go; None where it stays as it is.
+        `bearer`: who is signed in in this browser. Raises SignInRefused."""
         issuer = self._one()
         flow = read_flow(kept, self._keyring, self._clock.now())
         if not hmac.compare_digest((answer.state or "").encode(), flow.state.encode()):
             raise SignInRefused(Refusal.EXPIRED, "the state is another one")
         network = network_of(visitor.address)
         answers: Claims = [(self._answers, network)]
-        with self._allowed(answers):
-            opened = await self._finish(issuer, flow, answer, visitor)
-        give_each_back([*answers, (self._starts, network)], self._clock.monotonic())  # an office has one network
+        begun: Claims = [(self._starts, network)]
+        with self._allowed(answers, begun):
+            opened = await self._finish(issuer, flow, answer, visitor, bearer)
+        give_each_back([*answers, *begun], self._clock.monotonic())  # an office has one network
         return opened, flow.path
 
-    async def _finish(self, issuer: Issuer, flow: Flow, answer: Answer, visitor: Visitor) -> Opened:
+    async def _finish(
+        self, issuer: Issuer, flow: Flow, answer: Answer, visitor: Visitor, bearer: Bearer | None
+    ) -> Opened | None:
         self._used_flows.use(flow, self._clock.now())
+        if flow.sign_in_id and (bearer is None or bearer.sign_in_id != flow.sign_in_id):
+            raise SignInRefused(Refusal.EXPIRED, "it was begun in another sign-in")
         if answer.issuer is not None and answer.issuer != issuer.url:
             raise SignInRefused(Refusal.ISSUER, "the answer came from another issuer")
         if answer.error is not None or not answer.code:
@@ -149,7 +181,34 @@ class SingleSignOn:
             told.subject,
             is_elevated=told.auth_time is not None and told.auth_time > since,
         )
-        return await self._let_in(vouched, visitor)
+        if flow.purpose == Purpose.SIGN_IN or bearer is None:
+            return await self._let_in(vouched, visitor)
+        if flow.purpose == Purpose.PROOF:
+            return await self._prove(vouched, bearer)
+        now = self._clock.now()
+        await self._ledger.write(
+            lambda connection: self.identities.link(connection, bearer, vouched.issuer, vouched.subject, now)
+        )
+        return None
+
+    async def _prove(self, vouched: Vouched, bearer: Bearer) -> Opened:
+        person_id, _ = of_person(bearer)
+        now = self._clock.now()
+
+        def transaction(connection: Connection) -> Opened:
+            person = held(connection, person_id)
+            if identity_rows.find(connection, vouched.issuer, vouched.subject) != person.id:
+                raise SignInRefused(Refusal.SOMEBODY_ELSE)
+            if not vouched.is_elevated:
+                raise SignInRefused(Refusal.NO_PROOF, "the issuer does not say that it asked just now")
+            try:
+                return self._sign_ins.prove(connection, bearer, person, now, vouched.method)
+            except Unauthorized:
+                raise SignInRefused(Refusal.EXPIRED, "the sign-in has ended") from None
+
+        opened = await self._ledger.write(transaction)
+        self._sign_ins.forget(person_id)
+        return opened
 
     async def enter(self, signed_in_as: str | None, visitor: Visitor) -> Opened:
         """The sign-in of who the proxy says is there. Raises SignInRefused."""
@@ -161,16 +220,18 @@ class SingleSignOn:
         return await self._let_in(Vouched(Method.TRUSTED_HEADER, email), visitor)
 
     @contextlib.contextmanager
-    def _allowed(self, claims: Claims) -> Iterator[None]:
-        """What is done within costs the claims, unless it fails through nothing that who came in has done."""
+    def _allowed(self, claims: Claims, begun: Claims = ()) -> Iterator[None]:
+        """What is done within costs the claims, unless it fails through nothing that who came in has done: then they
+        are given back, and so is what its beginning cost."""
         try:
             take_each(claims, self._clock.monotonic())
         except TooMany as error:
-            raise SignInRefused(Refusal.TOO_MANY, error.message) from None
+            seconds = error.retry_after_seconds
+            raise SignInRefused(Refusal.TOO_MANY, error.message, retry_after_seconds=seconds) from None
         try:
             yield
         except (NotNow, Unavailable):
-            give_each_back(claims, self._clock.monotonic())
+            give_each_back([*claims, *begun], self._clock.monotonic())
             raise
 
     def _one(self) -> Issuer:
@@ -244,13 +305,4 @@ class SingleSignOn:
 def _bind(connection: Connection, vouched: Vouched, person: Person, now: Instant) -> None:
     if not vouched.subject or person.status != PersonStatus.ACTIVE:
         return
-    identity_rows.bind(connection, vouched.issuer, vouched.subject, person.id, now)
-    audit.record(
-        connection,
-        team_id=None,
-        at=now,
-        by=Actor("person", person.id, person.name),
-        action="identity.bind",
-        subject=subject_of(person),
-        after={"issuer": vouched.issuer, "subject": vouched.subject},
-    )
+    bind(connection, person, vouched.issuer, vouched.subject, now, by=Actor("person", person.id, person.name))

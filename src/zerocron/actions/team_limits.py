@@ -34,7 +34,8 @@ class TeamState:
 
 
 class TeamLimits:
-    """`defaults`: of teams that have none of their own."""
+    """`defaults`: of teams that have none of their own, where no server has said yet what they are: it is the server's
+    word that counts, and not that of the environment of a command beside it."""
 
     def __init__(self, *, ledger: Ledger, clock: Clock, defaults: Limits) -> None:
         self._ledger = ledger
@@ -82,9 +83,14 @@ class TeamLimits:
             team_id,
             name,
             limit_rows.own(connection, team_id),
-            limit_rows.of_team(connection, team_id, self._defaults),
+            limit_rows.of_team(connection, team_id, limit_rows.noted_defaults(connection) or self._defaults),
             limit_rows.usage(connection, team_id, self._clock.now()),
         )
+
+
+async def note_defaults(ledger: Ledger, defaults: Limits) -> None:
+    """Let who looks beside the server know what it keeps to."""
+    await ledger.write(lambda connection: limit_rows.note_defaults(connection, defaults))
 
 
 def _found(connection: Connection, team: str) -> tuple[str, str]:

@@ -11,25 +11,23 @@ import contextlib
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 
-import structlog
 from sqlalchemy import Connection
 
 from zerocron.actions.channels import Channels
 from zerocron.actions.entrance import Entrance
+from zerocron.actions.idempotency import Once, make, still_there
 from zerocron.actions.jobs import Jobs
 from zerocron.actions.keys import Keys
 from zerocron.actions.monitors import Monitors
 from zerocron.actions.one_time_links import new_link, path_of
 from zerocron.actions.second_factors import held, of_person, subject_of
 from zerocron.actions.secrets import Secrets
-from zerocron.channels.contract import Accepted
-from zerocron.channels.letters import Letter, invitation_letter, post
-from zerocron.channels.sending import Outlets
+from zerocron.channels.letters import invitation_letter
 from zerocron.clock import Clock
 from zerocron.core.access import PERMISSIONS, SERVER, Actor, Bearer, Role
 from zerocron.core.errors import Conflict, Forbidden, Invalid, NotFound
 from zerocron.core.ids import new_id
-from zerocron.core.limits import Buckets, take_each
+from zerocron.core.limits import Buckets, give_each_back, take_each
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.people import check_email
 from zerocron.core.team_limits import Limits
@@ -42,8 +40,6 @@ from zerocron.storage.ledger.limits import Usage
 from zerocron.storage.ledger.one_time_links import Link, LinkKind
 from zerocron.storage.ledger.people import Membership
 from zerocron.storage.ledger.teams import Invited, Member, Team
-
-log = structlog.get_logger(__name__)
 
 TEAMS_A_PERSON_MAX = 50
 MEMBERS_MAX = 500
@@ -69,10 +65,12 @@ class TeamShown:
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """An invitation that was made. `path`: of its link, for whoever made it; None when it was mailed."""
+    """An invitation that was made. `path`: of its link, for whoever made it; None when it was mailed. `is_new`: it was
+    not made before, by the same request."""
 
     invited: Invited
     path: str | None = field(repr=False)
+    is_new: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,6 @@ class Teams:
         ledger: Ledger,
         clock: Clock,
         entrance: Entrance,
-        outlets: Outlets,
         limits: Limits,
         belongings: Belongings,
         keys: Keys,
@@ -103,7 +100,6 @@ class Teams:
         self._ledger = ledger
         self._clock = clock
         self._entrance = entrance
-        self._outlets = outlets
         self._limits = limits
         self._of_team = belongings
         self._keys = keys
@@ -124,22 +120,32 @@ class Teams:
 
         return await self._ledger.read(transaction)
 
-    async def create(self, bearer: Bearer, name: str) -> Team:
-        """A team of which the person is the owner. Raises Forbidden for a key, Conflict for who has many teams."""
+    async def create(self, bearer: Bearer, name: str, idempotency_key: str | None = None) -> tuple[Team, Role, bool]:
+        """A team, what the person is in it (its owner), and True; or the one that this idempotency key of theirs made
+        before, and False. Raises Forbidden for a key, Conflict for who has many teams."""
         person_id, _ = of_person(bearer)
         now = self._clock.now()
         team = Team(new_id(now), name, now)
+        once = Once.of(person_id, "teams.create", idempotency_key, {"name": name})  # a person's, whatever they look at
 
-        def transaction(connection: Connection) -> Team:
+        def transaction(connection: Connection) -> tuple[Team, Role, bool]:
+            earlier = once.claim(connection, team.id, now)
+            if earlier is not None:
+                role = team_rows.role_of(connection, earlier, person_id)
+                made = None if role is None else team_rows.get(connection, earlier)
+                return still_there(made, "team"), role or Role.OWNER, False
             held(connection, person_id)  # so that of two at once one counts the other
             if len(people_rows.memberships(connection, person_id)) >= TEAMS_A_PERSON_MAX:
                 raise Conflict(f"A person is in at most {TEAMS_A_PERSON_MAX} teams. Leave one that you do not need.")
             team_rows.insert(connection, team)
             people_rows.add_membership(connection, team.id, person_id, Role.OWNER, now)
             _record(connection, team, "create", bearer.actor, now, after={"name": name})
-            return team
+            return team, Role.OWNER, True
 
-        return await self._ledger.write(transaction)
+        def look_up(connection: Connection) -> tuple[Team, Role, bool] | None:
+            return None if team_rows.get(connection, team.id) is None else (team, Role.OWNER, True)
+
+        return await make(self._ledger, transaction, look_up)
 
     async def show(self, team_id: str) -> TeamShown:
         """Raises NotFound."""
@@ -276,18 +282,26 @@ class Teams:
             lambda connection: team_rows.page_of_invitations(connection, team_id, now, before=before, limit=limit)
         )
 
-    async def invite(self, bearer: Bearer, email: str, role: Role) -> Invitation:
-        """An invitation to an address, mailed where there is a mail server; earlier ones to it work no more.
+    async def invite(self, bearer: Bearer, email: str, role: Role, idempotency_key: str | None = None) -> Invitation:
+        """An invitation to an address, mailed where there is a mail server; earlier ones to it work no more. Or the one
+        that this idempotency key made before, if it was mailed.
 
-        Raises Invalid, Forbidden, Conflict, TooMany.
+        Raises Invalid, Forbidden, TooMany, and Conflict, also when this key made one before whose link was shown: that
+        cannot be shown a second time.
         """
         email = check_email(email)
+        once = Once.of(bearer.team_id, "invitations.create", idempotency_key, {"email": email, "role": role})
+        made_before = await self._ledger.read(lambda connection: self._made_before(connection, once))
+        if made_before is not None:  # it costs none of the mails that may be sent
+            return made_before
         claims = [(self._mails, (bearer.team_id, email)), (self._mails_of_team, bearer.team_id)]
         take_each(claims, self._clock.monotonic())
         now = self._clock.now()
 
-        def transaction(connection: Connection) -> tuple[Link, str, str, str]:
+        def transaction(connection: Connection) -> tuple[Link, str, str, str] | None:
             team = _existing(connection, bearer.team_id, lock=True)
+            if once.earlier(connection) is not None:  # by another request, while this one waited for the team
+                return None
             _check_grant(connection, bearer, role)
             person = people_rows.find(connection, email)
             if person is not None and team_rows.role_of(connection, team.id, person.id) is not None:
@@ -306,6 +320,7 @@ class Teams:
                 role=str(role),
                 created_by=bearer.person_id,
             )
+            once.claim(connection, link.id, now)
             inviter = None if bearer.person_id is None else people_rows.get(connection, bearer.person_id)
             language = "en" if inviter is None else inviter.language
             if person is not None:
@@ -313,12 +328,16 @@ class Teams:
             _record_invitation(connection, bearer, "create", link.id, email, now, {"role": role})
             return link, token, team.name, language
 
-        link, token, team_name, language = await self._ledger.write(transaction)
+        made = await self._ledger.write(transaction)
+        if made is None:
+            give_each_back(claims, self._clock.monotonic())
+            return await self.invite(bearer, email, role, idempotency_key)
+        link, token, team_name, language = made
         path = path_of(LinkKind.INVITATION, token)
         letter = invitation_letter(
             link.id,
             email,
-            base_url=self._outlets.base_url,
+            base_url=self._entrance.mailing.base_url,
             path=path,
             language=language,
             team=team_name,
@@ -326,16 +345,21 @@ class Teams:
         )
         invited_by = bearer.actor.name if bearer.person_id is not None else None
         invited = Invited(link.id, email, role, invited_by, link.created_at, link.expires_at)
-        return Invitation(invited, None if await self._is_mailed(letter) else path)
+        return Invitation(invited, None if await self._entrance.mailing.send(letter) else path)
 
-    async def _is_mailed(self, letter: Letter) -> bool:
-        if not self._entrance.resets.can_mail:
-            return False
-        delivery = await post(letter, self._outlets.ways)
-        if isinstance(delivery, Accepted):
-            return True
-        log.warning("invitation_not_sent", letter=letter.id, reason=delivery.reason)
-        return False
+    def _made_before(self, connection: Connection, once: Once) -> Invitation | None:
+        """Raises Conflict for one that is out no more, or whose link was shown."""
+        earlier = once.earlier(connection)
+        if earlier is None:
+            return None
+        found = team_rows.invitation(connection, once.team_id, earlier, self._clock.now())
+        invited = still_there(found, "invitation")
+        if not self._entrance.mailing.can_mail:
+            raise Conflict(
+                "This Idempotency-Key made an invitation before, and a link is shown only once. Ask with a new "
+                "Idempotency-Key: a newer invitation takes the place of that one."
+            )
+        return Invitation(invited, None, is_new=False)
 
     async def withdraw(self, bearer: Bearer, invitation_id: str) -> None:
         """Raises NotFound."""

@@ -17,8 +17,14 @@ from fastapi import Request
 from zerocron.api.services import BEARER
 from zerocron.core.access import KEY_SCOPES, PERMISSIONS, Bearer, Permission, Role
 from zerocron.core.errors import Forbidden, Unauthorized
+from zerocron.core.model import DEFAULT_TEAM_ID
 
 log = structlog.get_logger(__name__)
+
+OF_SERVER = (
+    "This is about all teams of the server, so it is for the owners and admins of its first team, and for keys of that "
+    "team; such as the server's own key, which 0cron on its machine uses."
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__zerocron_needs__"
@@ -31,19 +37,21 @@ REAUTHENTICATE = "reauthenticate"
 class Need:
     """A permission (None: whoever is known may), and whether a person has to have proved a moment ago who they are.
 
-    `is_public`: nobody has to be known.
+    `is_public`: nobody has to be known. `is_of_server`: it is about all teams, so the permission counts in the server's
+    first team alone, whose owner is the server's.
     """
 
     permission: Permission | None
     is_elevated: bool = False
     is_public: bool = False
+    is_of_server: bool = False
 
 
-def needs(permission: Permission | None, *, elevated: bool = False) -> Callable[[F], F]:
+def needs(permission: Permission | None, *, elevated: bool = False, of_server: bool = False) -> Callable[[F], F]:
     """Mark an endpoint; written below the router's decorator. None: every key and sign-in will do."""
 
     def mark(endpoint: F) -> F:
-        setattr(endpoint, _MARK, Need(permission, elevated))
+        setattr(endpoint, _MARK, Need(permission, elevated, is_of_server=of_server))
         return endpoint
 
     return mark
@@ -81,6 +89,8 @@ def check(need: Need, bearer: Bearer) -> None:
     """Raises Forbidden, and says what is missing and who can give it."""
     if need.permission is not None and need.permission not in bearer.permissions:
         raise Forbidden(_missing(need.permission, bearer))
+    if need.is_of_server and bearer.team_id != DEFAULT_TEAM_ID:
+        raise Forbidden(OF_SERVER)
     if need.is_elevated and not bearer.is_elevated:
         raise Forbidden(
             "Prove first that it is you: give your password, or a code of your second factor, to "

@@ -57,6 +57,16 @@ ActionName = Annotated[
     str | None, Query(max_length=64, description="Only this action, such as `job.pause`.", examples=["job.pause"])
 ]
 
+ActorId = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=36,
+        description="Only what this person (`person_id`) or API key (`id`) did, also one that is gone; `server`: what "
+        "0cron did of itself.",
+    ),
+]
+
 
 class ActorOut(Output):
     """Who did it."""
@@ -110,6 +120,7 @@ async def list_audit_entries(
     services: Use,
     subject_id: SubjectId = None,
     action: ActionName = None,
+    actor_id: ActorId = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> AuditPage:
@@ -118,7 +129,12 @@ async def list_audit_entries(
     Entries cannot be changed, and are removed only when they are old.
     """
     found = await services.audit.page(
-        who.team_id, subject_id=subject_id, action=action, before=read_cursor(cursor, int, str), limit=limit + 1
+        who.team_id,
+        subject_id=subject_id,
+        action=action,
+        actor_id=actor_id,
+        before=read_cursor(cursor, int, str),
+        limit=limit + 1,
     )
     shown, more = page_of(found, limit, lambda entry: (entry.at, entry.id))
     return AuditPage(items=[_out(entry) for entry in shown], next_cursor=more)
@@ -131,13 +147,13 @@ async def list_audit_entries(
 )
 @needs(Permission.ADMIN)
 async def export_audit_entries(
-    who: Who, services: Use, subject_id: SubjectId = None, action: ActionName = None
+    who: Who, services: Use, subject_id: SubjectId = None, action: ActionName = None, actor_id: ActorId = None
 ) -> CsvResponse:
     """The whole audit log as a table (CSV in UTF-8), newest first. No cell is a formula for a spreadsheet."""
 
     async def page(before: tuple[int, str] | None) -> list[Entry]:
         return await services.audit.page(
-            who.team_id, subject_id=subject_id, action=action, before=before, limit=CSV_PAGE
+            who.team_id, subject_id=subject_id, action=action, actor_id=actor_id, before=before, limit=CSV_PAGE
         )
 
     first = await page(None)  # so that an error is an answer of its own, and not a table that ends

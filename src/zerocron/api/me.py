@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+import structlog
+from fastapi import APIRouter, Path, Request, Response
 from pydantic import ConfigDict, Field, SecretStr
 
+from zerocron.actions.second_factors import of_person
 from zerocron.actions.sign_ins import IDLE_MS
 from zerocron.api.access import needs
 from zerocron.api.fields import (
@@ -33,10 +35,14 @@ from zerocron.api.people_models import (
     revealed,
     secret_text,
 )
-from zerocron.api.services import Use, Who
+from zerocron.api.services import FromWhere, Use, Who
 from zerocron.api.sign_in import TOO_MANY
+from zerocron.api.single_sign_on import keep_meanwhile
+from zerocron.core.errors import Conflict, TooMany
+from zerocron.core.single_sign_on import Purpose, Refusal, SignInRefused
 from zerocron.storage.ledger.sign_ins import SignIn
 
+log = structlog.get_logger(__name__)
 router = APIRouter(prefix="/v1/me", tags=["people"])
 
 
@@ -102,6 +108,29 @@ class SignInPage(Output):
 
     items: list[SignInOut]
     next_cursor: NextCursor
+
+
+class IdentityOut(Output):
+    """Who you are at an issuer of OpenID Connect."""
+
+    id: str = Field(examples=["6f1d0c5b2a7e4f8893b1c0d2e4f6a8b0"])
+    issuer: str = Field(examples=["https://accounts.google.com"])
+    subject: str = Field(description="What the issuer calls you, for ever.", examples=["110169484474386276334"])
+    created_at: InstantText = Field(description="When it was linked.")
+    is_in_use: bool = Field(description="Whether its issuer is this server's now, so that you can come in by it.")
+    is_last_way_in: bool = Field(description="Without it you could not come in any more, so it stays.")
+
+
+class IdentitiesOut(Output):
+    """Your identities, the oldest first."""
+
+    items: list[IdentityOut]
+
+
+class LinkingOut(Output):
+    """Where to go on to."""
+
+    url: str = Field(description="A page of the issuer. The browser that asked comes back from it within ten minutes.")
 
 
 @router.patch("", response_model=PersonOut)
@@ -189,6 +218,72 @@ async def end_sign_in(
 ) -> None:
     """Sign out in that browser."""
     await services.entrance.sign_ins.end(who, sign_in_id)
+
+
+@router.get("/identities", response_model=IdentitiesOut)
+@needs(None)
+async def list_identities(who: Who, services: Use) -> IdentitiesOut:
+    """Who you are at issuers of OpenID Connect: by these you come in without a password."""
+    found = await services.single_sign_on.identities.mine(who)
+    return IdentitiesOut(
+        items=[
+            IdentityOut(
+                id=one.id,
+                issuer=one.identity.issuer,
+                subject=one.identity.subject,
+                created_at=instant(one.identity.created_at),
+                is_in_use=one.is_in_use,
+                is_last_way_in=one.is_last_way_in,
+            )
+            for one in found
+        ]
+    )
+
+
+@router.post(
+    "/identities",
+    response_model=LinkingOut,
+    responses={
+        200: {"headers": {"Set-Cookie": {"description": "For the way back.", "schema": {"type": "string"}}}},
+        409: {"description": "This server has no issuer, or it cannot be used now."},
+        429: {"description": TOO_MANY},
+    },
+)
+@needs(None, elevated=True)
+async def begin_linking(
+    request: Request, response: Response, who: Who, visitor: FromWhere, services: Use
+) -> LinkingOut:
+    """Begin to link who you are at the issuer of this server.
+
+    For browsers: go to `url` and sign in there; you come back to your account, which that identity opens from then on.
+    It counts for the sign-in that asks, and for nobody else.
+    """
+    of_person(who)
+    if services.single_sign_on.issuer_name is None:
+        raise Conflict("This server has no issuer of OpenID Connect.")
+    try:
+        url, kept = await services.single_sign_on.start("/account?done=linked", visitor, Purpose.LINK, who)
+    except SignInRefused as refused:
+        log.warning("linking_refused", refusal=str(refused.refusal), reason=refused.why)
+        if refused.refusal == Refusal.TOO_MANY:
+            raise TooMany(refused.why, refused.retry_after_seconds) from None
+        raise Conflict("The issuer cannot be used now. Try again; the log of the server says why.") from None
+    keep_meanwhile(response, request, services, kept)
+    return LinkingOut(url=url)
+
+
+@router.delete(
+    "/identities/{identity_id}",
+    status_code=204,
+    responses={409: {"description": "Nothing else would be left by which you come in."}},
+)
+@needs(None, elevated=True)
+async def remove_identity(
+    identity_id: Annotated[str, Path(description="The identity's `id`.")], who: Who, services: Use
+) -> None:
+    """Take an identity off your account: it opens it no more. Every other browser in which you have signed in is signed
+    out."""
+    await services.single_sign_on.identities.remove(who, identity_id)
 
 
 def _out(sign_in: SignIn, current_id: str | None) -> SignInOut:

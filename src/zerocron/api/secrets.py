@@ -153,11 +153,12 @@ async def delete_secret(name: NamePath, who: Who, services: Use) -> None:
     response_model=RotatedOut,
     responses={409: {"description": f"{_NO_KEY}, or a secret cannot be opened with those it has."}},
 )
-@needs(Permission.ADMIN, elevated=True)
+@needs(Permission.ADMIN, elevated=True, of_server=True)
 async def rotate_secrets(who: Who, services: Use) -> RotatedOut:
     """Seal all secrets of this server anew, with new data keys under its newest master key.
 
-    Jobs go on meanwhile. Afterwards no older master key is needed. It may be repeated at any time.
+    It is about all teams, so it is for admins, and keys, of the server's first team. Jobs go on meanwhile. Afterwards
+    no older master key is needed. It may be repeated at any time.
     """
     return RotatedOut(secrets=await services.secrets.rotate(who.team_id, by=who.actor))
 

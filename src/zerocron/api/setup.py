@@ -9,7 +9,6 @@ from pydantic import ConfigDict, Field
 
 from zerocron.actions.sign_ins import Opened
 from zerocron.api.access import public
-from zerocron.api.cookies import token_of
 from zerocron.api.fields import Input, InstantText, Output, instant
 from zerocron.api.people_models import (
     Code,
@@ -24,10 +23,9 @@ from zerocron.api.people_models import (
     revealed,
     session_out,
 )
-from zerocron.api.services import FromWhere, Services, Use
-from zerocron.api.sign_in import REFUSED, TOO_MANY
-from zerocron.core.access import Bearer, Role
-from zerocron.core.errors import Unauthorized
+from zerocron.api.services import FromWhere, Use
+from zerocron.api.sign_in import REFUSED, TOO_MANY, signed_in
+from zerocron.core.access import Role
 from zerocron.core.people import DEFAULT_TIMEZONE
 
 router = APIRouter(prefix="/v1", tags=["people"])
@@ -121,6 +119,9 @@ class InvitationOut(Output):
     email: str = Field(description="Who is invited: the account has this address.", examples=["ada@example.com"])
     role: Role
     has_account: bool = Field(description="Whether there is an account with this address: it is used, none is made.")
+    invited_by: str | None = Field(
+        description="The name of the person who made it; null when that was a key.", examples=["Grace Hopper"]
+    )
     expires_at: InstantText
 
 
@@ -178,6 +179,7 @@ async def look_at_invitation(given: LookIn, visitor: FromWhere, services: Use) -
         email=found.email,
         role=found.role,
         has_account=found.has_account,
+        invited_by=found.invited_by,
         expires_at=instant(found.expires_at),
     )
 
@@ -198,17 +200,8 @@ async def accept_invitation(
         password=revealed(given.password),
         code=revealed(given.code),
         visitor=visitor,
-        bearer=await _signed_in(request, services),
+        bearer=await signed_in(request, services),
     )
     if isinstance(found, Opened):
         return answer_opened(found, request, response, services.base_url)
     return session_out(found, request, services.base_url)
-
-
-async def _signed_in(request: Request, services: Services) -> Bearer | None:
-    """Who uses the browser, on an address that asks nobody for it."""
-    token = token_of(request.scope, services.base_url)
-    try:
-        return None if token is None else await services.entrance.sign_ins.recognise(token)
-    except Unauthorized:
-        return None

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
 from pydantic import ConfigDict, Field
 
 from zerocron.api.access import needs, public
-from zerocron.api.cookies import clear_cookie, is_secure
+from zerocron.api.cookies import clear_cookie, is_secure, token_of
 from zerocron.api.fields import Input, Output
 from zerocron.api.people_models import Code, Email, Password, SessionOut, answer_opened, revealed, session_out
-from zerocron.api.services import FromWhere, Use, Who
+from zerocron.api.services import FromWhere, Services, Use, Who
+from zerocron.core.access import Bearer
+from zerocron.core.errors import Unauthorized
+from zerocron.core.proxies import SIGNED_IN_AS
 
 router = APIRouter(prefix="/v1", tags=["people"])
 
@@ -79,7 +83,7 @@ async def show_ways_in(request: Request, services: Use) -> WaysInOut:
         oidc=None if issuer_name is None else OidcOut(name=issuer_name),
         trusted_header=services.single_sign_on.takes_header,
         setup_open=await services.entrance.people.is_setup_open(),
-        mail=services.entrance.resets.can_mail,
+        mail=services.entrance.mailing.can_mail,
         is_secure=is_secure(request.scope, services.base_url),
     )
 
@@ -141,3 +145,16 @@ async def elevate_session(given: ProofIn, request: Request, response: Response, 
 async def choose_team(given: TeamChoiceIn, request: Request, who: Who, services: Use) -> SessionOut:
     """Look at another team of yours. All tabs of the browser do."""
     return session_out(await services.entrance.sign_ins.look_at(who, given.team_id), request, services.base_url)
+
+
+async def signed_in(request: Request, services: Services) -> Bearer | None:
+    """Who uses the browser, at an address where the gate asks nobody for it."""
+    token = token_of(request.scope, services.base_url)
+    if token is None:
+        return None
+    try:
+        bearer = await services.entrance.sign_ins.recognise(token, request.scope.get(SIGNED_IN_AS))
+    except Unauthorized:
+        return None
+    address = request.client.host if request.client else ""
+    return dataclasses.replace(bearer, actor=dataclasses.replace(bearer.actor, address=address))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import ConfigDict, Field
 
 from zerocron.actions.teams import LAST_OWNER, TeamShown
@@ -26,7 +26,7 @@ from zerocron.api.fields import (
     visible_text,
 )
 from zerocron.api.people_models import Email
-from zerocron.api.services import Use, Who
+from zerocron.api.services import KEY_REUSED, OnceKey, Use, Who, note_replay
 from zerocron.core.access import Permission, Role
 from zerocron.storage.ledger.teams import Invited, Member
 
@@ -147,10 +147,10 @@ class InvitationOut(Output):
 class NewInvitationOut(InvitationOut):
     """An invitation that was made."""
 
-    is_mailed: bool
+    is_mailed: bool = Field(description="Of a repeated request: whether this server sends mail.")
     url: str | None = Field(
         description="The link, which works once and is shown this once: give it to whom you invite. Null when it was "
-        "mailed."
+        "mailed. A mail that the mail server does not take now is tried again all the same."
     )
 
 
@@ -175,14 +175,15 @@ async def list_teams(who: Who, services: Use) -> OwnTeamsOut:
     response_model=OwnTeamOut,
     responses={
         403: {"description": "A team is made by a person who has signed in, not by a key."},
-        409: {"description": "You are in as many teams as a person may be."},
+        409: {"description": f"You are in as many teams as a person may be, or: {KEY_REUSED}"},
     },
 )
 @needs(None)
-async def create_team(given: TeamIn, who: Who, services: Use) -> OwnTeamOut:
+async def create_team(given: TeamIn, who: Who, services: Use, response: Response, key: OnceKey = None) -> OwnTeamOut:
     """Make a team, and be its owner. POST /v1/session/team looks at it."""
-    made = await services.teams.create(who, given.name)
-    return OwnTeamOut(id=made.id, name=made.name, role=Role.OWNER)
+    made, role, is_new = await services.teams.create(who, given.name, key)
+    note_replay(response, is_new=is_new)
+    return OwnTeamOut(id=made.id, name=made.name, role=role)
 
 
 @router.get("/team", response_model=TeamOut, responses={404: {"description": "The team is not there any more."}})
@@ -291,17 +292,23 @@ async def list_invitations(who: Who, services: Use, limit: Limit = 50, cursor: C
     responses={
         403: {"description": _ABOVE},
         404: {"description": "The team is not there any more."},
-        409: {"description": "They are in the team already, or it has as many members or invitations as it may."},
+        409: {
+            "description": "They are in the team already, it has as many members or invitations as it may, or the "
+            "`Idempotency-Key` made an invitation before, and its link is shown only once."
+        },
         429: {"description": "There were too many invitations to this address, or of this team."},
     },
 )
 @needs(Permission.ADMIN, elevated=True)
-async def create_invitation(given: InvitationIn, who: Who, services: Use, request: Request) -> NewInvitationOut:
+async def create_invitation(
+    given: InvitationIn, who: Who, services: Use, request: Request, response: Response, key: OnceKey = None
+) -> NewInvitationOut:
     """Invite somebody to the team. It is mailed where the server has a mail server; else the link is in this answer.
 
     The link works once, for seven days, and for that address alone. An earlier one to the same address works no more.
     """
-    made = await services.teams.invite(who, given.email, Role(given.role))
+    made = await services.teams.invite(who, given.email, Role(given.role), key)
+    note_replay(response, is_new=made.is_new)
     base = services.base_url or str(request.base_url).rstrip("/")
     url = None if made.path is None else base + made.path
     return NewInvitationOut(**_invited(made.invited), is_mailed=url is None, url=url)

@@ -31,12 +31,18 @@ def list_entries(
     action: Annotated[
         str | None, typer.Option("--action", metavar="ACTION", help="Only this, such as job.pause.")
     ] = None,
+    actor: Annotated[
+        str | None,
+        typer.Option(
+            "--actor", metavar="ID", help="Only what the person or key of this id did; server: 0cron of itself."
+        ),
+    ] = None,
     limit: o.Limit = 20,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the whole log as CSV, for a spreadsheet.")] = False,
     as_json: o.AsJson = False,
 ) -> None:
     """List what was done in the team, newest first. Needs a key with the scope admin."""
-    filters = {"subject_id": subject, "action": action}
+    filters = {"subject_id": subject, "action": action, "actor_id": actor}
     if as_csv:
         if as_json:
             raise Invalid("--csv and --json contradict each other.")
@@ -48,7 +54,7 @@ def list_entries(
         print_json(page)
         return
     if not page["items"]:
-        say("Nothing matches." if subject or action else "Nothing was done yet.")
+        say("Nothing matches." if any(filters.values()) else "Nothing was done yet.")
         return
     now = SystemClock().now()
     made = table(f"AT ({times.here(now)})", "WHO", "ACTION", "WHAT", "CHANGED")

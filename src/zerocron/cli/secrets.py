@@ -107,7 +107,8 @@ def rotate(client: Client, as_json: o.AsJson = False) -> None:
     """Seal all secrets of the server anew, under its newest master key. Jobs go on meanwhile.
 
     To change the master key: put the new one before the old one in ZEROCRON_SECRET_KEY, on every node; restart them;
-    run this; then take the old one out. It may be interrupted and repeated. It needs a key that may `admin`.
+    run this; then take the old one out. It may be interrupted and repeated. It needs a key of the server's first
+    team that may `admin`, such as the one that is used on the server's machine.
     """
     done = client.send("POST", "/v1/secrets/rotate")
     if as_json:

@@ -31,8 +31,16 @@ PATH_CHARACTERS_MAX = 1_000
 _FLOW = "sign-in at an issuer"
 
 
+class Purpose(StrEnum):
+    """Why a browser goes to the issuer: to come in, to prove again who one is, or to link who one is there."""
+
+    SIGN_IN = "sign-in"
+    PROOF = "proof"
+    LINK = "link"
+
+
 class Refusal(StrEnum):
-    """Why somebody was not let in; the sign-in page has a sentence for each."""
+    """Why somebody was not let in, or got nothing of what they went for; pages have a sentence for each."""
 
     UNKNOWN = "unknown"
     UNVERIFIED = "unverified"
@@ -45,15 +53,20 @@ class Refusal(StrEnum):
     BUSY = "busy"
     TOO_MANY = "too_many"
     NO_HEADER = "no_header"
+    SOMEBODY_ELSE = "somebody_else"
+    TAKEN = "taken"
+    NO_PROOF = "no_proof"
+    TOO_MANY_LINKED = "too_many_linked"
 
 
 class SignInRefused(Exception):
-    """Somebody was not let in. `why` is for the log, and holds no secret."""
+    """Somebody was not let in. `why` is for the log, and holds no secret. `retry_after_seconds`: of TOO_MANY."""
 
-    def __init__(self, refusal: Refusal, why: str = "") -> None:
+    def __init__(self, refusal: Refusal, why: str = "", *, retry_after_seconds: int = 0) -> None:
         super().__init__(f"{refusal}: {why}" if why else str(refusal))
         self.refusal = refusal
         self.why = why
+        self.retry_after_seconds = retry_after_seconds
 
 
 class NotNow(SignInRefused):
@@ -93,13 +106,18 @@ def check_issuer(url: str, setting: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What a browser keeps in a cookie between the two halves of a sign-in at an issuer, signed by the server."""
+    """What a browser keeps in a cookie between the two halves of a sign-in at an issuer, signed by the server.
+
+    `sign_in_id`: for which sign-in here a proof or a link is, empty for coming in. What one began in it does nothing in
+    another.
+    """
 
     state: str
     nonce: str
     verifier: str
     path: str
-    is_proof: bool
+    purpose: Purpose
+    sign_in_id: str
     expires_at: Instant
 
     def signed(self, keys: Keyring) -> str:
@@ -116,8 +134,9 @@ def read_flow(cookie: str | None, keys: Keyring, now: Instant) -> Flow:
     ):
         raise SignInRefused(Refusal.EXPIRED, "there is no cookie of ours")
     try:
-        flow = Flow(**json.loads(base64.urlsafe_b64decode(content)))
-    except (ValueError, TypeError, binascii.Error):
+        kept = json.loads(base64.urlsafe_b64decode(content))
+        flow = Flow(**kept | {"purpose": Purpose(kept.get("purpose"))})
+    except (ValueError, TypeError, AttributeError, binascii.Error):
         raise SignInRefused(Refusal.EXPIRED, "the cookie is another release's") from None
     if not now < flow.expires_at <= now + FLOW_SECONDS_MAX * 1000:
         raise SignInRefused(Refusal.EXPIRED, "it took too long")

@@ -46,6 +46,8 @@ TEXTS: Mapping[str, str] = {
     "left": N_("Done: they are not in the team any more."),
     "left_team": N_("You are not in the team any more. Sign in to look at another one."),
     "team_deleted": N_("The team is deleted. Sign in to look at another one."),
+    "linked": N_("Linked: you come in by it from now on."),
+    "unlinked": N_("It is taken off. Other browsers are signed out."),
     "ended": N_("Signed out there."),
     "ended_others": N_("Signed out everywhere but here."),
     "second_factor_off": N_("The second factor is off. Other browsers are signed out."),

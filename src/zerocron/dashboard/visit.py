@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.dashboard.asking import Answer, Api, Problem, Query
 from zerocron.dashboard.telling import Telling, read_instant
 from zerocron.dashboard.words import DEFAULT, LANGUAGES, said, wanted_language
@@ -74,6 +75,11 @@ class Signed:
 
     def may(self, permission: str) -> bool:
         return permission in self.session["permissions"]
+
+    @property
+    def runs_server(self) -> bool:
+        """Whether they may do what is about all teams: the admins of the server's first team may."""
+        return self.may("admin") and self.team["id"] == DEFAULT_TEAM_ID
 
 
 @dataclass

@@ -53,6 +53,46 @@ SIGN_INS: Mapping[str, Any] = page_of(
         },
     ]
 )
+_ISSUER = "https://accounts.google.com"
+IDENTITIES: Mapping[str, Any] = {
+    "items": [
+        {
+            "id": "6f1d0c5b2a7e4f8893b1c0d2e4f6a8b0",
+            "issuer": _ISSUER,
+            "subject": "110169484474386276334",
+            "created_at": "2027-02-26T18:04:40Z",
+            "is_in_use": True,
+            "is_last_way_in": False,
+        },
+        {
+            "id": "0a1b2c3d4e5f60718293a4b5c6d7e8f9",
+            "issuer": "https://login.old.example.com/realms/bakery",
+            "subject": "a-moreau",
+            "created_at": "2026-12-03T10:00:00Z",
+            "is_in_use": False,
+            "is_last_way_in": False,
+        },
+    ]
+}
+_ONE = IDENTITIES["items"][0]
+WAYS_IN: Mapping[str, Any] = {
+    "password": True,
+    "oidc": {"name": "Google"},
+    "trusted_header": False,
+    "setup_open": False,
+    "mail": True,
+    "is_secure": True,
+}
+_NO_IDENTITIES = {"GET /v1/me/identities": {"items": []}, "GET /v1/sign-in": {**WAYS_IN, "oidc": None}}
+_LINKED = {"GET /v1/me/identities": IDENTITIES, "GET /v1/sign-in": WAYS_IN}
+_LAST_WAY = (
+    409,
+    {
+        "title": "Conflict",
+        "status": 409,
+        "detail": "This is the only way by which you come in. Set a password first, or link another identity.",
+    },
+)
 _URI = "otpauth://totp/0cron:ada%40example.com?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&issuer=0cron"
 
 
@@ -98,18 +138,61 @@ _ALONE = session(
 _NO_ZONE = "There is no time zone 'Europe/Pariss'. Did you mean Europe/Paris or Europe/Warsaw?"
 
 SPECIMENS: tuple[Specimen, ...] = (
-    Specimen("account", "Your account", "/account", {"GET /v1/me/sign-ins": SIGN_INS}, is_shown=True),
+    Specimen("account", "Your account", "/account", {**_LINKED, "GET /v1/me/sign-ins": SIGN_INS}, is_shown=True),
     Specimen(
         "account-plain",
         "Your account: no password, one team, one browser",
         "/account",
-        {"GET /v1/session": _ALONE, "GET /v1/me/sign-ins": page_of(SIGN_INS["items"][:1])},
+        {
+            "GET /v1/session": _ALONE,
+            "GET /v1/me/sign-ins": page_of(SIGN_INS["items"][:1]),
+            "GET /v1/me/identities": {"items": [{**_ONE, "is_last_way_in": True}]},
+            "GET /v1/sign-in": WAYS_IN,
+        },
+    ),
+    Specimen(
+        "account-taken",
+        "Your account: somebody else's identity",
+        "/account?refused=taken",
+        {**_LINKED, "GET /v1/me/sign-ins": SIGN_INS},
+    ),
+    Specimen("link", "Link an identity", "/account/identities/new", {**_LINKED, "GET /v1/session": ELEVATED}),
+    Specimen(
+        "link-begun",
+        "Link an identity: on to the issuer",
+        "/account/identities/new",
+        {
+            **_LINKED,
+            "GET /v1/session": ELEVATED,
+            "POST /v1/me/identities": {"url": f"{_ISSUER}/o/oauth2/v2/auth?response_type=code&state=x"},
+        },
+        (),
+    ),
+    Specimen(
+        "unlink",
+        "Take an identity off?",
+        f"/account/identities/{_ONE['id']}/remove",
+        {**_LINKED, "GET /v1/session": ELEVATED},
+    ),
+    Specimen(
+        "unlink-last",
+        "Take an identity off: it is the last way in",
+        f"/account/identities/{_ONE['id']}/remove",
+        {**_LINKED, "GET /v1/session": ELEVATED, f"DELETE /v1/me/identities/{_ONE['id']}": _LAST_WAY},
+        (),
+    ),
+    Specimen(
+        "confirm-not-proved",
+        "Who are you, again: the issuer proves nothing",
+        "/confirm?refused=no_proof&next=/account/password",
+        {"GET /v1/session": session(person={**_ALONE["person"], "has_password": False}, method="oidc")},
     ),
     Specimen(
         "account-refused",
         "Your account: a time zone that is not there",
         "/account",
         {
+            **_NO_IDENTITIES,
             "GET /v1/me/sign-ins": SIGN_INS,
             "PATCH /v1/me": (
                 422,
@@ -164,6 +247,8 @@ SPECIMENS: tuple[Specimen, ...] = (
                 person={**SESSION["person"], "name": HOSTILE, "email": HOSTILE},
                 teams=[{**SESSION["teams"][0], "name": HOSTILE}],
             ),
+            "GET /v1/me/identities": {"items": [{**_ONE, "issuer": HOSTILE, "subject": HOSTILE, "is_in_use": False}]},
+            "GET /v1/sign-in": {**WAYS_IN, "oidc": {"name": HOSTILE}},
             "GET /v1/me/sign-ins": page_of(
                 [{**SIGN_INS["items"][1], "address": HOSTILE, "user_agent": HOSTILE, "method": HOSTILE}]
             ),

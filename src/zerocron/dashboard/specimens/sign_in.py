@@ -21,6 +21,7 @@ INVITATION: Mapping[str, Any] = {
     "email": "grace@example.com",
     "role": "editor",
     "has_account": False,
+    "invited_by": "Ada Lovelace",
     "expires_at": "2027-03-17T14:32:07Z",
 }
 _NOBODY: Mapping[str, Any] = {"GET /v1/session": UNSIGNED, "GET /v1/sign-in": WAYS}
@@ -100,7 +101,10 @@ SPECIMENS: tuple[Specimen, ...] = (
         "invitation-hostile",
         "An invitation: names that would act",
         f"/invitation/{_TOKEN}",
-        {**_NOBODY, "POST /v1/invitations/look": {**INVITATION, "team": HOSTILE, "email": HOSTILE}},
+        {
+            **_NOBODY,
+            "POST /v1/invitations/look": {**INVITATION, "team": HOSTILE, "email": HOSTILE, "invited_by": HOSTILE},
+        },
     ),
     Specimen(
         "sign-in-hostile",

@@ -209,6 +209,7 @@ SIGNING_KEY: Mapping[str, Any] = {
     "created_at": "2027-03-10T08:00:00Z",
     "previous_expires_at": "2027-03-11T08:00:00Z",
 }
+_ACTORS = {"GET /v1/members": MEMBERS, "GET /v1/api-keys": page_of(KEYS["items"])}
 _SETTINGS = {"GET /v1/team": TEAM, "GET /v1/signing-key": SIGNING_KEY}
 _ILL_NAMED = session(team={**SESSION["team"], "name": HOSTILE}, elevated_until="2027-03-10T14:41:00Z")
 _CERTAIN = {"GET /v1/session": ELEVATED}
@@ -270,15 +271,18 @@ SPECIMENS: tuple[Specimen, ...] = (
         "/keys/k3v9q0x2m1za/revoke",
         {**_CERTAIN, "GET /v1/api-keys": page_of(KEYS["items"])},
     ),
-    Specimen("audit", "The audit log", "/audit", {"GET /v1/audit": AUDIT}, is_shown=True),
+    Specimen("audit", "The audit log", "/audit", {**_ACTORS, "GET /v1/audit": AUDIT}, is_shown=True),
     Specimen(
         "audit-only",
         "The audit log of one job",
-        f"/audit?action=job.edit&subject_id={_JOB[1]}",
-        {"GET /v1/audit": page_of(AUDIT["items"][:1])},
+        f"/audit?action=job.edit&actor_id={_ADA}&subject_id={_JOB[1]}",
+        {**_ACTORS, "GET /v1/audit": page_of(AUDIT["items"][:1])},
     ),
     Specimen(
-        "audit-none", "The audit log: nothing of the kind", "/audit?action=job.delete", {"GET /v1/audit": page_of([])}
+        "audit-none",
+        "The audit log: nothing of the kind",
+        "/audit?action=job.delete&actor_id=k0gone000000",
+        {**_ACTORS, "GET /v1/audit": page_of([])},
     ),
     Specimen("settings", "Settings", "/settings", _SETTINGS, is_shown=True),
     Specimen(
@@ -336,6 +340,8 @@ SPECIMENS: tuple[Specimen, ...] = (
         "The audit log: texts that would act",
         "/audit",
         {
+            "GET /v1/members": page_of([_member(_GRACE, HOSTILE, f"{HOSTILE}@example.com", "admin")]),
+            "GET /v1/api-keys": page_of([_key("k3v9q0x2m1za", HOSTILE, created_by=HOSTILE)]),
             "GET /v1/audit": page_of(
                 [
                     _entry(
@@ -349,7 +355,7 @@ SPECIMENS: tuple[Specimen, ...] = (
                         after={HOSTILE: [HOSTILE, {HOSTILE: HOSTILE}]},
                     )
                 ]
-            )
+            ),
         },
     ),
     Specimen(

@@ -1,4 +1,4 @@
-"""The pages of a person about themselves: name, language, zone, password, second factor, browsers, teams."""
+"""The pages of a person about themselves: name, language, zone, password, second factor, issuers, browsers, teams."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from starlette.responses import Response
 from zerocron.dashboard.asking import Problem
 from zerocron.dashboard.reading import refusal
 from zerocron.dashboard.routes import Page, act, page
-from zerocron.dashboard.views.sign_in import remember
-from zerocron.dashboard.visit import LANGUAGE_COOKIE, THEME_COOKIE, THEMES, Visit, lines_of
+from zerocron.dashboard.views.sign_in import refusal_of, remember
+from zerocron.dashboard.visit import LANGUAGE_COOKIE, THEME_COOKIE, THEMES, Visit, lines_of, segment
 from zerocron.dashboard.words import LANGUAGES, words_of
 
 HOME = "/account"
@@ -66,7 +66,14 @@ async def _content(visit: Visit) -> dict[str, Any]:
     items, more = await lines_of(visit.api, "/v1/me/sign-ins", {"limit": BROWSERS_SHOWN})
     browsers = [{**each, "name": browser_of(each["user_agent"])} for each in items]
     browsers.sort(key=lambda each: not each["is_current"])
-    return {"browsers": browsers, "has_more_browsers": more is not None, "zones": zones()}
+    return {
+        "browsers": browsers,
+        "has_more_browsers": more is not None,
+        "zones": zones(),
+        "identities": await _identities(visit),
+        "oidc": await _issuer(visit),
+        "refusal": refusal_of(visit),
+    }
 
 
 @cache
@@ -88,8 +95,10 @@ def browser_of(user_agent: str) -> tuple[str, str]:
 
 
 async def show_password(visit: Visit) -> Response:
-    """GET /account/password."""
-    return visit.page("account/password.html")
+    """GET /account/password. Who has none yet proves in another way who they are before they type one."""
+    assert visit.signed is not None
+    asked = None if visit.signed.person["has_password"] else visit.confirm_first()
+    return asked or visit.page("account/password.html")
 
 
 async def change_password(visit: Visit) -> Response:
@@ -185,6 +194,66 @@ def _codes(visit: Visit, made: Any, *, is_new: bool) -> Response:
     return visit.page("account/codes.html", codes=codes, file=file, is_new=is_new)
 
 
+# --- who they are at an issuer
+
+
+async def _identities(visit: Visit) -> list[Any]:
+    found: list[Any] = (await visit.api.get("/v1/me/identities"))["items"]
+    return found
+
+
+async def _issuer(visit: Visit) -> Any:
+    """What the issuer of this server is called; None where there is none."""
+    return (await visit.api.get("/v1/sign-in"))["oidc"]
+
+
+async def ask_link(visit: Visit) -> Response:
+    """GET /account/identities/new."""
+    return visit.confirm_first() or await _link_page(visit)
+
+
+async def link(visit: Visit) -> Response:
+    """POST /account/identities/new: the way to the issuer, as a link. A browser follows no form to another site from a
+    page of ours."""
+    try:
+        made = await visit.api.send("POST", "/v1/me/identities")
+    except Problem as problem:
+        if problem.status != 409:
+            raise
+        return visit.go(f"{HOME}?refused=issuer")
+    return await _link_page(visit, made["url"])
+
+
+async def _link_page(visit: Visit, url: str = "") -> Response:
+    issuer = await _issuer(visit)
+    return visit.go(HOME) if issuer is None else visit.page("account/link.html", name=issuer["name"], url=url)
+
+
+async def ask_unlink(visit: Visit) -> Response:
+    """GET /account/identities/{id}/remove."""
+    return visit.confirm_first() or await _unlink_page(visit)
+
+
+async def unlink(visit: Visit) -> Response:
+    """POST /account/identities/{id}/remove. One that is gone meanwhile is as it should be."""
+    try:
+        await visit.api.send("DELETE", f"/v1/me/identities/{segment(visit.path['id'])}")
+    except Problem as problem:
+        if problem.status == 409:
+            return await _unlink_page(visit, problem)
+        if problem.status != 404:
+            raise
+    return visit.go(HOME, done="unlinked")
+
+
+async def _unlink_page(visit: Visit, problem: Problem | None = None) -> Response:
+    found = next((each for each in await _identities(visit) if each["id"] == visit.path["id"]), None)
+    if found is None:
+        return visit.go(HOME)
+    template = "account/unlink.html"
+    return visit.page(template, identity=found) if problem is None else visit.refused(problem, template, identity=found)
+
+
 # --- browsers and teams
 
 
@@ -211,9 +280,10 @@ async def show_new_team(visit: Visit) -> Response:
 
 async def make_team(visit: Visit) -> Response:
     """POST /account/teams/new: the team, which is looked at from then on."""
-    name = (await visit.form()).get("name")
+    form = await visit.form()
+    name = form.get("name")
     try:
-        made = await visit.api.send("POST", "/v1/teams", {"name": name})
+        made = (await visit.api.make("/v1/teams", {"name": name}, once=form.get("once"))).data
         await visit.api.send("POST", "/v1/session/team", {"team_id": made["id"]})
     except Problem as problem:
         return visit.refused(problem, "account/new_team.html", name=name)
@@ -233,6 +303,10 @@ PAGES: tuple[Page, ...] = (
     act("/account/second-factor/off", take_off),
     page("/account/recovery-codes", ask_codes),
     act("/account/recovery-codes", new_codes),
+    page("/account/identities/new", ask_link),
+    act("/account/identities/new", link),
+    page("/account/identities/{id}/remove", ask_unlink),
+    act("/account/identities/{id}/remove", unlink),
     act("/account/browsers/end-others", end_other_browsers),
     act("/account/browsers/{id}/end", end_browser),
     page("/account/teams/new", show_new_team),

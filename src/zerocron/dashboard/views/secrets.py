@@ -109,7 +109,11 @@ async def delete(visit: Visit) -> Response:
 
 async def ask_rotate(visit: Visit) -> Response:
     """GET /secrets/rotate."""
-    if (instead := unable(visit, "admin") or unproved(visit)) is not None:
+    if (instead := unable(visit, "admin")) is not None:
+        return instead
+    if visit.signed is None or not visit.signed.runs_server:
+        return visit.go("/secrets")
+    if (instead := unproved(visit)) is not None:
         return instead
     return visit.page("secrets/rotate.html", back="/secrets", sealed=None)
 

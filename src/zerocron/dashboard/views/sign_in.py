@@ -40,6 +40,10 @@ REFUSALS: Mapping[str, str] = {
     "busy": N_("Too many people are signing in at this moment. Try again in a minute."),
     "too_many": N_("There were too many attempts from your network. Try again in a few minutes."),
     "no_header": N_("The proxy has named nobody. Open this page through it."),
+    "somebody_else": N_("You signed in there as somebody else than here, so nothing is proved."),
+    "taken": N_("That account there belongs to somebody else here. It can be linked to one of you only."),
+    "no_proof": N_("The answer from there does not say that you were asked just now, so it proves nothing."),
+    "too_many_linked": N_("You have linked as many as one may. Take one off first."),
 }
 """Why an issuer or a proxy let nobody in: what `refused` in the address stands for. Nothing else of it is shown."""
 
@@ -51,11 +55,16 @@ async def show_sign_in(visit: Visit) -> Response:
     """GET /sign-in."""
     next_ = back_to(visit.query.get("next"))
     if visit.signed is not None:
-        return visit.go(next_)
-    refusal = REFUSALS.get(visit.query.get("refused", ""), "")
-    told = words_of(visit.language).gettext(refusal) if refusal else ""
+        refused = visit.query.get("refused", "")
+        return visit.go(f"/account?refused={refused}" if refused in REFUSALS else next_)
     content = {"ways": await _ways(visit), "next": next_, "email": "", "asks_code": False}
-    return visit.page("sign_in/sign_in.html", refusal=told, **content)
+    return visit.page("sign_in/sign_in.html", refusal=refusal_of(visit), **content)
+
+
+def refusal_of(visit: Visit) -> str:
+    """Why an issuer or a proxy brought nothing, as the address of this page says; empty where it does not."""
+    refusal = REFUSALS.get(visit.query.get("refused", ""), "")
+    return words_of(visit.language).gettext(refusal) if refusal else ""
 
 
 async def sign_in(visit: Visit) -> Response:
@@ -208,7 +217,7 @@ async def _invitation_page(
 
 async def show_confirm(visit: Visit) -> Response:
     """GET /confirm."""
-    return visit.page("shared/confirm.html", next=back_to(visit.query.get("next")))
+    return visit.page("shared/confirm.html", next=back_to(visit.query.get("next")), refusal=refusal_of(visit))
 
 
 async def confirm(visit: Visit) -> Response:

@@ -22,7 +22,7 @@ DEFAULT_SCOPES = ("read", "trigger", "write", "ping-admin")
 KEY_DAYS = ("7", "30", "90", "365", "")
 """How long a key may be good; the last one is for ever."""
 LISTED_MAX = 100
-AUDIT_FILTERS = ("action", "subject_id")
+AUDIT_FILTERS = ("action", "actor_id", "subject_id")
 PLACES = {"job": "/jobs/", "monitor": "/monitors/", "person": "/members/"}
 """Where what is told of in the audit log has a page of its own."""
 
@@ -47,6 +47,7 @@ ACTIONS: Mapping[str, str] = {
     "channel.resume": N_("Channel resumed"),
     "channel.test": N_("Channel tested"),
     "identity.bind": N_("Account linked to an issuer"),
+    "identity.remove": N_("Link to an issuer taken off"),
     "invitation.create": N_("Invitation made"),
     "invitation.accept": N_("Invitation accepted"),
     "invitation.withdraw": N_("Invitation withdrawn"),
@@ -113,7 +114,7 @@ async def invite(visit: Visit) -> Response:
     form = await visit.form()
     given = {"email": form.get("email"), "role": form.get("role")}
     try:
-        made = await visit.api.send("POST", "/v1/invitations", given)
+        made = (await visit.api.make("/v1/invitations", given, once=form.get("once"))).data
     except Problem as problem:
         return visit.refused(problem, "team/invite.html", roles_given=_roles(visit), **given)
     if made["url"] is None:
@@ -287,10 +288,25 @@ async def show_audit(visit: Visit) -> Response:
         entries=entries,
         next_cursor=more,
         filters=filters,
+        others={name: value for name, value in filters.items() if name != "subject_id"},
         actions=actions,
+        actors=await _actors(visit, items),
         subject=_subject(visit, items),
         hidden=HIDDEN,
     )
+
+
+async def _actors(visit: Visit, items: list[Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Who may be chosen: groups of (id, name), the first one without a title. Who is in the team no more, or a key that
+    was revoked, is among them while nothing but what they did is shown."""
+    members = [(each["person_id"], each["name"] or each["email"]) for each in await _all(visit, "/v1/members")]
+    keys = [(each["id"], each["name"]) for each in await _all(visit, "/v1/api-keys")]
+    _ = words_of(visit.language).gettext
+    asked = visit.query.get("actor_id", "")
+    alone = [("server", "0cron")]
+    if asked and asked not in dict(alone + members + keys):
+        alone.append((asked, next((each["actor"]["name"] for each in items if each["actor"]["id"] == asked), asked)))
+    return [("", alone), (_("People"), members), (_("API keys"), keys)]
 
 
 def _told(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -129,13 +129,17 @@ def page(
     limit: int,
     subject_id: str | None = None,
     action: str | None = None,
+    actor_id: str | None = None,
 ) -> list[Entry]:
-    """The team's entries, newest first, from before that place on."""
+    """The team's entries, newest first, from before that place on. Those of one actor have no index: they are picked
+    out of the team's, of which old ones are removed."""
     query = select(*_COLUMNS).where(audit_entries.c.team_id == team_id)
     if subject_id is not None:
         query = query.where(audit_entries.c.subject_id == subject_id)
     if action is not None:
         query = query.where(audit_entries.c.action == action)
+    if actor_id is not None:
+        query = query.where(audit_entries.c.actor_id == actor_id)
     if before is not None:
         at, entry_id = before
         query = query.where(or_(audit_entries.c.at < at, and_(audit_entries.c.at == at, audit_entries.c.id < entry_id)))

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, Connection, select, update
+from sqlalchemy import Column, Connection, or_, select, update
 
 from zerocron.core.access import KEY_SCOPES, Permission, in_order
 from zerocron.core.model import Instant
-from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, pack
+from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, lock_rows, pack
 from zerocron.storage.ledger.people_tables import people
 from zerocron.storage.ledger.tables import api_keys, idempotency_keys
 
@@ -104,9 +104,16 @@ def revoke(connection: Connection, team_id: str, key_id: str, now: Instant) -> s
 
 
 def save_last_used(connection: Connection, used: Mapping[str, Instant]) -> None:
-    """Record when keys were last used."""
+    """Record when keys were last used; of two nodes the later one counts. As with sign-ins, rows that somebody else
+    changes at this moment are passed over."""
     rows = batch(connection.dialect.name, columns_of((api_keys.c.id, api_keys.c.last_used_at)))
-    statement = update(api_keys).values(last_used_at=rows.c.last_used_at).where(api_keys.c.id == rows.c.id)
+    free = lock_rows(select(api_keys.c.id).where(api_keys.c.id.in_(select(rows.c.id))))
+    is_later = or_(api_keys.c.last_used_at.is_(None), api_keys.c.last_used_at < rows.c.last_used_at)
+    statement = (
+        update(api_keys)
+        .values(last_used_at=rows.c.last_used_at)
+        .where(api_keys.c.id == rows.c.id, is_later, api_keys.c.id.in_(free))
+    )
     connection.execute(statement, pack([list(item) for item in used.items()]))
 
 

@@ -12,17 +12,21 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import orjson
 from sqlalchemy import Column, ColumnElement, Connection, Integer, func, or_, select, update
 from sqlalchemy.sql import Insert, Update
 
 from zerocron.core.model import Instant, JobStatus
 from zerocron.core.team_limits import NO_LIMITS, Limits, limit_of, minute_of
+from zerocron.storage.ledger import facts
 from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_or_hold, pack
 from zerocron.storage.ledger.people_tables import team_minutes
 from zerocron.storage.ledger.tables import jobs, teams
 
 MinuteKey = tuple[str, Instant]
 """(team id, the instant at which the minute begins)."""
+
+_DEFAULTS_FACT = "team_limits"
 
 _LIMITS: tuple[Column[Any], ...] = (teams.c.jobs_max, teams.c.runs_per_minute_max, teams.c.history_bytes_max)
 _MINUTE: tuple[Column[Any], ...] = (
@@ -80,6 +84,19 @@ def save(connection: Connection, team_id: str, limits: Limits) -> None:
     """Write the team's own limits. A history is counted anew."""
     values = dict(zip((column.name for column in _LIMITS), _fields(limits), strict=True))
     connection.execute(update(teams).where(teams.c.id == team_id).values(**values, history_counted_at=None))
+
+
+def note_defaults(connection: Connection, limits: Limits) -> None:
+    """Write down what teams without limits of their own may have, as the server was told at its start."""
+    written = orjson.dumps(_fields(limits)).decode()
+    if facts.get(connection, _DEFAULTS_FACT) != written:
+        facts.put(connection, _DEFAULTS_FACT, written)
+
+
+def noted_defaults(connection: Connection) -> Limits | None:
+    """What the server that started last wrote down; None before one has."""
+    written = facts.get(connection, _DEFAULTS_FACT)
+    return None if written is None else Limits(*orjson.loads(written))
 
 
 def _fields(limits: Limits) -> tuple[int | None, int | None, int | None]:

@@ -29,6 +29,11 @@ JOIN_SECONDS_MAX = 5.0
 
 TRY_AGAIN_SECONDS = 0.25
 CHECK_SECONDS = 10.0
+ANSWER_SECONDS_MAX = 5.0
+"""Nothing that is asked waits for anything in the server: without an answer by then the connection is dead."""
+
+_LOST = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+"""What the driver makes of a connection that is cut, the third of one that is cut in the middle of a query."""
 
 ANOTHER_ENGINE = (
     "Another engine node works on this database, and {which} has no Redis: without it there can be only one engine. "
@@ -71,8 +76,10 @@ class Membership:
         self._connection = await connect_alone(self._url)
         function = "pg_try_advisory_lock" if self._alone else "pg_try_advisory_lock_shared"
         try:
-            taken = bool(await self._connection.fetchval(f"SELECT {function}($1)", ENGINES_LOCK))
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            taken = bool(
+                await self._connection.fetchval(f"SELECT {function}($1)", ENGINES_LOCK, timeout=ANSWER_SECONDS_MAX)
+            )
+        except _LOST as error:
             raise Unavailable("The database cannot be used now.") from error
         if not taken:
             await self._disconnect()
@@ -83,8 +90,8 @@ class Membership:
             await self._clock.sleep(CHECK_SECONDS)
             connection = self._connection
             if connection is not None and not connection.is_closed():
-                with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
-                    await connection.fetchval("SELECT 1")
+                with contextlib.suppress(*_LOST):
+                    await connection.fetchval("SELECT 1", timeout=ANSWER_SECONDS_MAX)
                     continue
             try:
                 if not await self._take():

@@ -87,6 +87,14 @@ def invitations_of(connection: Connection, email: str, now: Instant) -> list[Lin
     return [Link(*row) for row in fetch(connection, query, {})]
 
 
+def is_good(connection: Connection, link_id: str, now: Instant) -> bool:
+    """Whether the link of that id would still work."""
+    query = select(one_time_links.c.id).where(
+        one_time_links.c.id == link_id, one_time_links.c.used_at.is_(None), one_time_links.c.expires_at > now
+    )
+    return connection.execute(query).first() is not None
+
+
 def use(connection: Connection, link_id: str, now: Instant) -> bool:
     """False when it was used, or withdrawn, by somebody else meanwhile."""
     statement = (

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, and_, or_, select, update
 
 from zerocron.core.access import Role
 from zerocron.core.model import Instant
-from zerocron.storage.ledger.dialect import batch, columns_of, fetch, pack
+from zerocron.storage.ledger.dialect import batch, columns_of, fetch, lock_rows, pack
 from zerocron.storage.ledger.people_tables import members, people, sign_ins
 from zerocron.storage.ledger.tables import teams
 
@@ -156,12 +156,14 @@ def end_all(connection: Connection, person_id: str, now: Instant, *, but: str | 
 
 
 def save_last_seen(connection: Connection, seen: Mapping[str, Instant]) -> None:
-    """Record when sign-ins were last used; of two nodes the later one counts."""
+    """Record when sign-ins were last used; of two nodes the later one counts. Rows that somebody else changes at this
+    moment are passed over: two who take many rows in different orders would wait for each other."""
     rows = batch(connection.dialect.name, columns_of((sign_ins.c.id, sign_ins.c.last_seen_at)))
+    free = lock_rows(select(sign_ins.c.id).where(sign_ins.c.id.in_(select(rows.c.id))))
     statement = (
         update(sign_ins)
         .values(last_seen_at=rows.c.last_seen_at)
-        .where(sign_ins.c.id == rows.c.id, sign_ins.c.last_seen_at < rows.c.last_seen_at)
+        .where(sign_ins.c.id == rows.c.id, sign_ins.c.last_seen_at < rows.c.last_seen_at, sign_ins.c.id.in_(free))
     )
     connection.execute(statement, pack([list(item) for item in seen.items()]))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, and_, func, or_, select, update
+from sqlalchemy import Connection, Select, and_, func, or_, select, update
 
 from zerocron.core.access import Role
 from zerocron.core.model import Instant
@@ -175,19 +175,33 @@ def page_of_invitations(
 ) -> list[Invited]:
     """Invitations of the team that can still be accepted, newest first."""
     links = one_time_links.c
-    query = (
-        select(links.id, links.email, links.role, people.c.name, links.created_at, links.expires_at)
-        .select_from(one_time_links.outerjoin(people, people.c.id == links.created_by))
-        .where(*_is_out(team_id, now))
-    )
+    query = _invited(team_id, now)
     if before is not None:
         at, link_id = before
         query = query.where(or_(links.created_at < at, and_(links.created_at == at, links.id < link_id)))
     query = query.order_by(links.created_at.desc(), links.id.desc()).limit(limit)
-    return [
-        Invited(link_id, email, Role(role), name, created_at, expires_at)
-        for link_id, email, role, name, created_at, expires_at in fetch(connection, query, {})
-    ]
+    return [_invitation(*row) for row in fetch(connection, query, {})]
+
+
+def invitation(connection: Connection, team_id: str, link_id: str, now: Instant) -> Invited | None:
+    """The one of that id, while it can be accepted."""
+    row = connection.execute(_invited(team_id, now).where(one_time_links.c.id == link_id)).first()
+    return None if row is None else _invitation(*row)
+
+
+def _invited(team_id: str, now: Instant) -> Select[Any]:
+    links = one_time_links.c
+    return (
+        select(links.id, links.email, links.role, people.c.name, links.created_at, links.expires_at)
+        .select_from(one_time_links.outerjoin(people, people.c.id == links.created_by))
+        .where(*_is_out(team_id, now))
+    )
+
+
+def _invitation(
+    link_id: str, email: str, role: str, name: str | None, created_at: Instant, expires_at: Instant
+) -> Invited:
+    return Invited(link_id, email, Role(role), name, created_at, expires_at)
 
 
 def count_invitations(connection: Connection, team_id: str, now: Instant) -> int:
