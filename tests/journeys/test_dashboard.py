@@ -173,3 +173,35 @@ async def test_an_owner_invites_somebody_who_may_look_and_lets_them_go(tmp_path:
         await ada.goto(f"{server.url}/audit")
         await expect(ada.locator("main")).to_contain_text("Grace")
     assert complaints == []
+
+
+async def test_a_long_list_grows_where_one_looks_at_it(tmp_path: Path, browser: Browser) -> None:
+    complaints: list[str] = []
+    made_of = "(names) => Promise.all(names.map((name) => fetch('/v1/monitors', {method: 'POST', body: JSON.stringify("
+    made_of += "{name, schedule: 'every day at 2am'}), headers: {'Content-Type': 'application/json'}})))"
+    renamed = "(url) => fetch(url, {method: 'PATCH', body: JSON.stringify({name: 'Monitor 070, renamed'}), "
+    renamed += "headers: {'Content-Type': 'application/json'}})"
+    with serving(tmp_path / "data") as server:
+        page = await page_of(browser, complaints, locale="en-GB")
+        await become_owner(page, setup_link(server))
+        await page.evaluate(made_of, [f"Monitor {number:03}" for number in range(120)])
+        await page.goto(f"{server.url}/monitors?sort=name")
+        rows, more = page.locator("table tbody.page-rows tr"), page.get_by_role("link", name="Show more")
+        await expect(rows).to_have_count(50)
+        for count in (100, 120):
+            await more.focus()
+            place = await page.evaluate("window.scrollY")
+            assert place > 0
+            await page.keyboard.press("Enter")
+            await expect(rows).to_have_count(count)
+            assert await page.evaluate("window.scrollY") == place
+            await expect(rows.nth(100 if count == 120 else 50).get_by_role("link").first).to_be_focused()
+        await expect(more).to_have_count(0)
+        assert await rows.locator("a.name").all_inner_texts() == [f"Monitor {number:03}" for number in range(120)]
+
+        await page.evaluate("window.scrollTo(0, 2500)")
+        await page.evaluate(renamed, str(await rows.nth(70).locator("a.name").get_attribute("href")).join(("/v1", "")))
+        await expect(rows.nth(70)).to_contain_text("Monitor 070, renamed")
+        await expect(rows).to_have_count(120)
+        assert await page.evaluate("window.scrollY") == 2500
+    assert complaints == []

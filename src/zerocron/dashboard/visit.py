@@ -100,6 +100,12 @@ class Visit:
         return self.request.query_params
 
     @property
+    def chunk(self) -> int:
+        """Which page of a list that grows below itself is asked for, from 1: the parts of the list have ids."""
+        given = self.query.get("chunk", "")
+        return int(given) if given.isascii() and given.isdigit() and len(given) < 6 else 1
+
+    @property
     def is_fragment(self) -> bool:
         """Asked by a script for a part of a page."""
         return self.request.headers.get("hx-request") == "true" and "hx-boosted" not in self.request.headers

@@ -23,8 +23,7 @@ LONG_FIELDS = ("headers", "template")
 async def show_all(visit: Visit) -> Response:
     """GET /channels."""
     items, cursor = await lines_of(visit.api, API, {"cursor": visit.query.get("cursor")})
-    here = visit.query.get("cursor", "")
-    content = {"channels": items, "cursor": cursor, "here": here, "is_first": not here}
+    content = {"channels": items, "cursor": cursor, "is_first": not visit.query.get("cursor")}
     if visit.is_fragment:
         return visit.page("channels/rows.html", **content)
     return visit.page("channels/channels.html", kinds=[] if items else await _kinds(visit), **content)

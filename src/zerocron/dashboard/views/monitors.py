@@ -47,7 +47,7 @@ async def show_all(visit: Visit) -> Response:
     here = visit.query.get("cursor", "")
     query = {**asked, "sort": asked["sort"] if asked["sort"] in SORTS[1:] else "", "cursor": here}
     items, cursor = await lines_of(visit.api, API, query)
-    is_refresh = visit.is_fragment and visit.query.get("part") == "live"
+    is_refresh = visit.is_fragment and visit.query.get("part") == "rows"
     uptimes = [] if is_refresh else await asyncio.gather(*(_uptime(visit, each["id"], 30) for each in items))
     content = {
         "rows": list(zip_longest(items, (_period(days, 30) for days in uptimes))),

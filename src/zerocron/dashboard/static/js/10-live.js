@@ -43,6 +43,19 @@
     else kept.set(part.id, choices(part));
   });
 
+  /* Whoever asked for more of a list with the keyboard goes on where it begins; the page stays where it is. */
+  let isGrowing = false;
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const asked = event.detail.requestConfig.elt;
+    if (asked.matches("a[rel=next]")) isGrowing = asked === document.activeElement;
+  });
+
+  document.addEventListener("htmx:load", (event) => {
+    if (!isGrowing || !event.target.matches(".page-rows")) return;
+    isGrowing = false;
+    event.target.querySelector(REACHABLE)?.focus({ preventScroll: true });
+  });
+
   document.addEventListener("htmx:afterSwap", () => {
     for (const [id, { checked, open, reached, name }] of kept) {
       const part = document.getElementById(id);
