@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from zerocron.core.schedule.zones import timezones
 from zerocron.dashboard.asking import Answer, Api, Problem, Query
 from zerocron.dashboard.telling import Telling, read_instant
 from zerocron.dashboard.words import DEFAULT, LANGUAGES, wanted_language
@@ -138,10 +139,18 @@ class Visit:
         chosen = self.request.cookies.get(LANGUAGE_COOKIE, "")
         return chosen if chosen in LANGUAGES else wanted_language(self.request.headers.get("accept-language"))
 
+    @property
+    def timezone(self) -> str:
+        return "UTC" if self.signed is None else str(self.signed.person["timezone"])
+
+    @property
+    def timezones(self) -> list[str]:
+        """What a field for a time zone offers: who looks has most to do with their own."""
+        return list(dict.fromkeys((self.timezone, *timezones())))
+
     @cached_property
     def telling(self) -> Telling:
-        zone = "UTC" if self.signed is None else str(self.signed.person["timezone"])
-        return Telling(self.language or DEFAULT, ZoneInfo(zone), self.site.now())
+        return Telling(self.language or DEFAULT, ZoneInfo(self.timezone), self.site.now())
 
     @property
     def theme(self) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-from functools import cache
-from importlib import resources
 from typing import Any
 
 from starlette.responses import Response
@@ -66,14 +64,7 @@ async def _content(visit: Visit) -> dict[str, Any]:
     items, more = await lines_of(visit.api, "/v1/me/sign-ins", {"limit": BROWSERS_SHOWN})
     browsers = [{**each, "name": browser_of(each["user_agent"])} for each in items]
     browsers.sort(key=lambda each: not each["is_current"])
-    return {"browsers": browsers, "has_more_browsers": more is not None, "zones": zones()}
-
-
-@cache
-def zones() -> tuple[str, ...]:
-    """The time zones there are, but for those that are only an offset or another name kept for old machines."""
-    listed = resources.files("tzdata").joinpath("zones").read_text(encoding="ascii").split()
-    return ("UTC", *sorted(name for name in listed if "/" in name and not name.startswith(("Etc/", "SystemV/", "US/"))))
+    return {"browsers": browsers, "has_more_browsers": more is not None}
 
 
 def browser_of(user_agent: str) -> tuple[str, str]:

@@ -16,7 +16,6 @@ from starlette.responses import Response
 
 from zerocron.core.model import RetryPolicy
 from zerocron.core.retry import ATTEMPTS_MAX, backoff_ms
-from zerocron.core.schedule.zones import timezones
 from zerocron.dashboard import job_draft
 from zerocron.dashboard.asking import Answer, Problem
 from zerocron.dashboard.exchange import Shown
@@ -106,7 +105,7 @@ async def new(visit: Visit) -> Response:
     """GET /jobs/new: empty, or as another job is (`?clone=ID`); `?curl=1` asks for a command first."""
     _writers_only(visit)
     content = Content(Draft.of_job(DEFAULTS), is_curl_open=visit.query.get("curl") == "1")
-    content.draft.texts["timezone"] = _own_zone(visit)
+    content.draft.texts["timezone"] = visit.timezone
     original = visit.query.get("clone", "")
     if original:
         job = await visit.api.get(f"/v1/jobs/{segment(original)}")
@@ -266,7 +265,6 @@ async def _form(visit: Visit, content: Content, problem: Problem | None = None) 
         changed=open_sections(changed, ()),
         preview=_as_saved(visit, content) or await _preview(visit, draft),
         waits=_waits(draft),
-        zones=timezones(),
         channels=await _offered(visit, "/v1/channels"),
         secrets=await _offered(visit, "/v1/secrets"),
     )
@@ -360,10 +358,6 @@ def _local(visit: Visit, status: int, text: str, place: str = "") -> Problem:
         group = next(name for name in UNSAID if place == name or place.startswith(f"{name}."))
         errors = [{"field": place, "message": words.gettext(UNSAID[group])}]
     return Problem(Answer(status, {"title": "", "detail": words.gettext(text), "errors": errors}))
-
-
-def _own_zone(visit: Visit) -> str:
-    return str(visit.telling.zone.key)
 
 
 def _writers_only(visit: Visit) -> None:

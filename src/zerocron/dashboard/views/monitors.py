@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
-from zoneinfo import available_timezones
 
 from babel.dates import format_date
 from starlette.responses import Response
@@ -131,7 +130,6 @@ class _Made:
             "fields": dict.fromkeys(TEXTS, "") | dict(self.fields),
             "monitor": self.monitor,
             "channels": await _channels(self.visit),
-            "zones": sorted(available_timezones()),
             "preview": preview,
         }
 
@@ -311,9 +309,8 @@ def _kind(day: Mapping[str, Any]) -> str:
 
 
 def _defaults(visit: Visit) -> dict[str, Any]:
-    zone = "UTC" if visit.signed is None else visit.signed.person["timezone"]
     return {
-        "timezone": zone,
+        "timezone": visit.timezone,
         **length_fields("grace_period_seconds", 300),
         **length_fields("max_duration_seconds", None),
         **length_fields("min_duration_seconds", None),
