@@ -16,7 +16,9 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from babel.numbers import format_decimal
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -106,6 +108,7 @@ class Site:
         )
         environment.install_gettext_translations(words_of(language), newstyle=True)  # type: ignore[attr-defined]
         environment.globals["strip_of"] = charts.strip
+        environment.globals["ngettext"] = _counted(environment.globals["ngettext"], language)
         # For a sentence of the API. `_()` takes what it is given for HTML, which only a text of a template is.
         environment.filters["said"] = words_of(language).gettext
         return environment
@@ -161,6 +164,16 @@ class Site:
         if problem.code == "reauthenticate":
             return visit.page("shared/confirm.html", next=visit.here)
         return visit.page("shared/error.html", problem=problem)
+
+
+def _counted(ngettext: Any, language: str) -> Callable[..., Any]:
+    """`ngettext` with its number as it is written in the language, where a template does not say how it is shown."""
+
+    @pass_context
+    def counted(context: Context, one: str, many: str, count: int, **given: Any) -> Any:
+        return ngettext(context, one, many, count, **{"num": format_decimal(count, locale=language), **given})
+
+    return counted
 
 
 def _nothing(_permission: str) -> bool:
