@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from html.parser import HTMLParser
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 import orjson
 from starlette.applications import Starlette
@@ -198,6 +198,16 @@ def _site() -> tuple[Site, Starlette]:
     return site, Starlette(routes=site.routes())
 
 
+MULTIPART = "multipart/form-data; boundary=edge"
+
+
+def multipart(fields: Sequence[tuple[str, str]]) -> bytes:
+    """The fields as browsers write them in such a form; their texts are as the browser has them."""
+    head = '--edge\r\nContent-Disposition: form-data; name="{}"\r\n\r\n'
+    parts = [head.format(quote(name, safe=" ")).encode() + value.encode() + b"\r\n" for name, value in fields]
+    return b"".join(parts) + b"--edge--\r\n"
+
+
 @dataclass
 class Pages:
     """The dashboard over a canned API, at the instant of the specimens."""
@@ -220,6 +230,11 @@ class Pages:
     async def post(self, path: str, fields: Sequence[tuple[str, str]] = (), *, is_fragment: bool = False) -> Shown:
         given = {"hx-request": "true"} if is_fragment else {}
         return await self._ask("POST", path, urlencode(fields).encode(), {"sec-fetch-site": "same-origin", **given})
+
+    async def post_long(self, path: str, fields: Sequence[tuple[str, str]]) -> Shown:
+        """As a browser sends a form with long texts."""
+        headers = {"sec-fetch-site": "same-origin", "content-type": MULTIPART}
+        return await self._ask("POST", path, multipart(fields), headers)
 
     async def specimen(self, name: str) -> Shown:
         """A specimen as the gallery shows it."""

@@ -10,10 +10,10 @@ from tests.dashboard.support import Asked, Pages, read
 
 from zerocron.dashboard import gallery
 from zerocron.dashboard.asking import call
+from zerocron.dashboard.forms import Form
 from zerocron.dashboard.reading import length_fields, seconds, tags
 from zerocron.dashboard.snippets import snippets
 from zerocron.dashboard.specimens.monitors import BACKUP, CHANNELS, EXPORT, PREVIEW, REFUSED, SENSOR, VIEWER
-from zerocron.dashboard.visit import Form
 
 HERE = f"/monitors/{BACKUP['id']}"
 API = f"/v1/monitors/{BACKUP['id']}"

@@ -17,6 +17,8 @@ from playwright.async_api import Browser, ConsoleMessage, Page, expect
 from tests.journeys.server import Server, serving
 from tests.support.target import Exchange, Target
 
+from zerocron.core.model import BODY_BYTES_MAX
+
 pytestmark = pytest.mark.timeout(300)
 
 PATIENT_MS = 60_000
@@ -204,4 +206,32 @@ async def test_a_long_list_grows_where_one_looks_at_it(tmp_path: Path, browser: 
         await expect(rows.nth(70)).to_contain_text("Monitor 070, renamed")
         await expect(rows).to_have_count(120)
         assert await page.evaluate("window.scrollY") == 2500
+    assert complaints == []
+
+
+async def test_a_body_as_long_as_can_be_is_pasted_and_a_longer_one_is_refused_in_place(
+    tmp_path: Path, browser: Browser
+) -> None:
+    complaints: list[str] = []
+    longest = "é" * (BODY_BYTES_MAX // 2)  # six characters each in an ordinary form
+    with serving(tmp_path / "data") as server:
+        page = await page_of(browser, complaints, locale="en-GB")
+        await become_owner(page, setup_link(server))
+        await page.goto(f"{server.url}/jobs/new")
+        await page.fill("[name=name]", "Long")
+        await page.fill("[name=url]", "https://example.com/")
+        await page.fill("[name=schedule]", "every hour")
+        body = page.locator("[name=body]")
+        await body.evaluate("(each) => each.closest('details').open = true")
+        await body.fill(longest + "é")
+        await page.get_by_role("button", name="Create job").click()
+        told = await body.evaluate("(each) => each.validationMessage")
+        assert told.startswith("The body is longer than 1,048,576 bytes.")
+        assert len(await body.input_value()) == len(longest) + 1
+
+        await body.fill(longest)
+        await page.get_by_role("button", name="Create job").click()
+        await page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}"))
+        await page.goto(page.url.partition("?")[0] + "/edit")
+        assert await body.input_value() == longest
     assert complaints == []

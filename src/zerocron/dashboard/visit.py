@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import quote, urlencode
 from zoneinfo import ZoneInfo
 
 from starlette.requests import Request
@@ -15,46 +15,22 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from zerocron.core.schedule.zones import timezones
 from zerocron.dashboard.asking import Answer, Api, Problem, Query
+from zerocron.dashboard.forms import FORM_BYTES_MAX, Form, read_form
+from zerocron.dashboard.notices import N_
 from zerocron.dashboard.telling import Telling, read_instant
-from zerocron.dashboard.words import DEFAULT, LANGUAGES, wanted_language
+from zerocron.dashboard.words import DEFAULT, LANGUAGES, wanted_language, words_of
 
 if TYPE_CHECKING:
     from zerocron.dashboard.site import Site
 
-FIELDS_MAX = 500
-FORM_BYTES_MAX = 1_572_864
 TIME_TO_TYPE = timedelta(minutes=3)
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "0cron-theme"
 LANGUAGE_COOKIE = "0cron-language"
+TOO_LARGE = N_("This form is too large to be read. Go back: what you typed is still there. Keep large data elsewhere.")
+UNREADABLE = N_("This form cannot be read. Go back, and send it again.")
 
 View = Callable[["Visit"], Awaitable[Response]]
-
-
-class Form:
-    """The fields of a form: texts, the last of each name, or all of a name."""
-
-    def __init__(self, pairs: list[tuple[str, str]]) -> None:
-        self._pairs = pairs
-
-    def get(self, name: str, default: str = "") -> str:
-        """The field with the blanks around it taken away."""
-        found = [value for key, value in self._pairs if key == name]
-        return found[-1].strip() if found else default
-
-    def raw(self, name: str) -> str:
-        """The field as it was typed, with the line ends of a text area as they are elsewhere."""
-        found = [value for key, value in self._pairs if key == name]
-        return found[-1].replace("\r\n", "\n") if found else ""
-
-    def all(self, name: str) -> list[str]:
-        return [value.strip() for key, value in self._pairs if key == name]
-
-    def has(self, name: str) -> bool:
-        return any(key == name for key, _ in self._pairs)
-
-    def pairs(self) -> list[tuple[str, str]]:
-        return list(self._pairs)
 
 
 @dataclass(slots=True)
@@ -111,18 +87,20 @@ class Visit:
         """Asked by a script for a part of a page."""
         return self.request.headers.get("hx-request") == "true" and "hx-boosted" not in self.request.headers
 
-    async def form(self) -> Form:
-        """The fields that were sent. Raises Problem for a form that is larger than any of ours can be."""
+    async def form(self, *, bytes_max: int = FORM_BYTES_MAX) -> Form:
+        """The fields that were sent. Raises Problem for a form that is larger than it can be."""
         content = bytearray()
         async for part in self.request.stream():
             content += part
-            if len(content) > FORM_BYTES_MAX:
-                raise Problem(Answer(413, {"title": "Content Too Large", "detail": "This form is too large."}))
+            if len(content) > bytes_max:
+                raise Problem(Answer(413, {"title": "Content Too Large", "detail": self._said(TOO_LARGE)}))
         try:
-            pairs = parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX)
+            return read_form(bytes(content), self.request.headers.get("content-type", ""))
         except ValueError:
-            raise Problem(Answer(400, {"title": "Bad Request", "detail": "This form cannot be read."})) from None
-        return Form(pairs)
+            raise Problem(Answer(400, {"title": "Bad Request", "detail": self._said(UNREADABLE)})) from None
+
+    def _said(self, text: str) -> str:
+        return words_of(self.language).gettext(text)
 
     @property
     def here(self) -> str:

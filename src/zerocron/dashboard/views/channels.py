@@ -9,10 +9,11 @@ from typing import Any
 from starlette.responses import Response
 
 from zerocron.dashboard.asking import Problem
+from zerocron.dashboard.forms import Form
 from zerocron.dashboard.reading import typed
 from zerocron.dashboard.rights import unable
 from zerocron.dashboard.routes import Page, act, page
-from zerocron.dashboard.visit import Form, Visit, lines_of
+from zerocron.dashboard.visit import Visit, lines_of
 
 API = "/v1/channels"
 ALERTS_SHOWN = 10

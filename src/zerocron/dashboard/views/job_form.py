@@ -14,11 +14,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from babel.dates import format_skeleton, format_time
 from starlette.responses import Response
 
-from zerocron.core.model import RetryPolicy
+from zerocron.core.model import BODY_BYTES_MAX, RetryPolicy
 from zerocron.core.retry import ATTEMPTS_MAX, backoff_ms
 from zerocron.dashboard import job_draft
 from zerocron.dashboard.asking import Answer, Problem
 from zerocron.dashboard.exchange import Shown
+from zerocron.dashboard.forms import LONG_FORM_BYTES_MAX
 from zerocron.dashboard.job_draft import DEFAULTS, Draft, Unsaid, differing, names_of, open_sections, placed, seen_of
 from zerocron.dashboard.notices import N_
 from zerocron.dashboard.routes import Page, act, page
@@ -137,19 +138,19 @@ async def save(visit: Visit) -> Response:
 
 async def preview_part(visit: Visit) -> Response:
     """POST /jobs/new/preview: what the schedule means."""
-    draft = Draft.of_form(await visit.form())
+    draft = Draft.of_form(await visit.form(bytes_max=LONG_FORM_BYTES_MAX))
     return visit.page("job_form/preview.html", draft=draft, preview=await _preview(visit, draft))
 
 
 async def waits_part(visit: Visit) -> Response:
     """POST /jobs/new/waits: when a failed run would be tried again."""
-    draft = Draft.of_form(await visit.form())
+    draft = Draft.of_form(await visit.form(bytes_max=LONG_FORM_BYTES_MAX))
     return visit.page("job_form/waits.html", draft=draft, waits=_waits(draft))
 
 
 async def try_part(visit: Visit) -> Response:
     """POST /jobs/new/try: the request is sent once, and what comes back is shown."""
-    content = Content(Draft.of_form(await visit.form()))
+    content = Content(Draft.of_form(await visit.form(bytes_max=LONG_FORM_BYTES_MAX)))
     await _try(visit, content)
     return visit.page("job_form/tried.html", tried=content.tried, try_problem=content.try_problem)
 
@@ -159,7 +160,7 @@ async def try_part(visit: Visit) -> Response:
 
 async def _act(visit: Visit, job: Mapping[str, Any] | None) -> Response:
     """One of the buttons of the form, which works without scripts: `do` says which."""
-    form = await visit.form()
+    form = await visit.form(bytes_max=LONG_FORM_BYTES_MAX)
     content = Content(Draft.of_form(form), job, copied=form.get("copied"), curl=form.raw("curl"), once=form.get("once"))
     wanted = form.get("do", "save")
     for name in ("schedule", "timezone"):
@@ -193,7 +194,8 @@ async def _save(visit: Visit, content: Content) -> Response:
     except Problem as problem:
         if problem.status == 401 or problem.status >= 500 or problem.code == "reauthenticate":
             raise
-        problem.errors = placed(problem.errors, draft.rows)
+        # All that is long in a job is its body, with what JSON has to escape in it.
+        problem.errors = {"body": problem.detail} if problem.status == 413 else placed(problem.errors, draft.rows)
         return await _form(visit, content, problem)
     return visit.go(f"/jobs/{made['id']}", done="created" if job is None else "saved")
 
@@ -265,6 +267,7 @@ async def _form(visit: Visit, content: Content, problem: Problem | None = None) 
         changed=open_sections(changed, ()),
         preview=_as_saved(visit, content) or await _preview(visit, draft),
         waits=_waits(draft),
+        body_bytes_max=BODY_BYTES_MAX,
         channels=await _offered(visit, "/v1/channels"),
         secrets=await _offered(visit, "/v1/secrets"),
     )

@@ -10,8 +10,9 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from zerocron.dashboard.asking import Answer, Problem
+from zerocron.dashboard.forms import Form
 from zerocron.dashboard.routes import Page, act, page
-from zerocron.dashboard.visit import Form, Visit, lines_of
+from zerocron.dashboard.visit import Visit, lines_of
 from zerocron.dashboard.words import words_of
 
 FILTERS = ("q", "status", "state", "tag", "sort")

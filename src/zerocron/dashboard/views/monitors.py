@@ -13,12 +13,13 @@ from starlette.responses import Response
 
 from zerocron.dashboard import charts
 from zerocron.dashboard.asking import Problem
+from zerocron.dashboard.forms import Form
 from zerocron.dashboard.notices import N_
 from zerocron.dashboard.reading import length_fields, seconds, tags, told, told_fields, typed
 from zerocron.dashboard.rights import unable
 from zerocron.dashboard.routes import Page, act, page
 from zerocron.dashboard.snippets import snippets
-from zerocron.dashboard.visit import Form, Visit, lines_of
+from zerocron.dashboard.visit import Visit, lines_of
 from zerocron.dashboard.words import words_of
 
 API = "/v1/monitors"
