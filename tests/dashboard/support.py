@@ -48,6 +48,8 @@ class CannedApi:
 
     answers: dict[str, Any]
     asked: list[Asked] = field(default_factory=list)
+    is_replay: bool = False
+    """Whether all that is asked for was made before."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = (await receive()).get("body", b"")
@@ -57,7 +59,11 @@ class CannedApi:
         self.asked.append(Asked(method, path, query, json.loads(body) if body else None, once))
         found = self.answers.get(f"{method} {path}", (404, {"title": "Not Found", "detail": f"Not told: {path}"}))
         status, data = found if isinstance(found, tuple) else (200, found)
-        head = {"type": "http.response.start", "status": status, "headers": [(b"content-type", b"application/json")]}
+        headers = [
+            (b"content-type", b"application/json"),
+            *([(b"idempotent-replay", b"true")] if self.is_replay else []),
+        ]
+        head = {"type": "http.response.start", "status": status, "headers": headers}
         await send({**head})
         await send({"type": "http.response.body", "body": orjson.dumps(data)})
 

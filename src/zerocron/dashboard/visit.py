@@ -28,6 +28,17 @@ THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "0cron-theme"
 LANGUAGE_COOKIE = "0cron-language"
 TOO_LARGE = N_("This form is too large to be read. Go back: what you typed is still there. Keep large data elsewhere.")
+SENT_BEFORE: Mapping[str, str] = {
+    "made_before": N_(
+        "This form was sent before. The key that it made was shown then, and only then: if you did not keep it, send "
+        "the form again to make another."
+    ),
+    "made_and_gone": N_(
+        "This form was sent before, and what it made was deleted since. Send it again to make another."
+    ),
+    "key_reused": N_("This form was sent before, with something else in it. Send it again."),
+}
+"""What the API says of an `Idempotency-Key`, to whoever sent a form twice. A form shown anew has another key."""
 UNREADABLE = N_("This form cannot be read. Go back, and send it again.")
 
 View = Callable[["Visit"], Awaitable[Response]]
@@ -159,12 +170,22 @@ class Visit:
             return Response(status_code=204, headers={"HX-Redirect": to})
         return RedirectResponse(to, 303)
 
+    def made(self, to: str, answer: Answer) -> Response:
+        """On to what a form made, or had made when it was sent before."""
+        return self.go(to, done="created_before" if answer.is_replay else "created")
+
+    def in_words(self, problem: Problem) -> Problem:
+        """The same, without what only a program knows of its requests."""
+        if problem.code in SENT_BEFORE:
+            problem.detail = self._said(SENT_BEFORE[problem.code])
+        return problem
+
     def refused(self, problem: Problem, template: str, /, **content: Any) -> HTMLResponse:
         """The form again, with what was wrong. Raises the problem again when it is not about what was typed."""
         if problem.status not in (400, 402, 403, 404, 409, 413, 422, 429) or problem.code == "reauthenticate":
             raise problem
         self.status = problem.status if problem.status != 404 else 422
-        return self.page(template, problem=problem, **content)
+        return self.page(template, problem=self.in_words(problem), **content)
 
 
 def back_to(address: str | None, otherwise: str = "/") -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from zerocron.dashboard.asking import Problem
+from zerocron.dashboard.notices import N_
 from zerocron.dashboard.reading import refusal
 from zerocron.dashboard.routes import Page, act, page
 from zerocron.dashboard.views.sign_in import remember
@@ -16,6 +17,7 @@ from zerocron.dashboard.visit import LANGUAGE_COOKIE, THEME_COOKIE, THEMES, Visi
 from zerocron.dashboard.words import LANGUAGES, words_of
 
 HOME = "/account"
+TEAM_THERE = N_("You are in a team of this name already. Give this one another name.")
 BROWSERS_SHOWN = 50
 
 _BROWSERS = (
@@ -204,6 +206,9 @@ async def make_team(visit: Visit) -> Response:
     """POST /account/teams/new: the team, which is looked at from then on."""
     name = (await visit.form()).get("name")
     try:
+        if visit.signed is not None and any(team["name"] == name for team in visit.signed.session["teams"]):
+            told = words_of(visit.language).gettext(TEAM_THERE)
+            raise refusal(told, "name", told)
         made = await visit.api.send("POST", "/v1/teams", {"name": name})
         await visit.api.send("POST", "/v1/session/team", {"team_id": made["id"]})
     except Problem as problem:

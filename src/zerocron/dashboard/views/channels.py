@@ -73,7 +73,7 @@ async def create(visit: Visit) -> Response:
         made = await visit.api.make(API, document, once=form.get("once"))
     except Problem as problem:
         return visit.refused(problem, "channels/form.html", kind=kind, channel=None, fields=_kept(kind, form))
-    return visit.go(f"/channels/{made.data['id']}", done="created")
+    return visit.made(f"/channels/{made.data['id']}", made)
 
 
 async def show_edit(visit: Visit) -> Response:

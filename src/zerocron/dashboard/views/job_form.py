@@ -190,25 +190,32 @@ async def _save(visit: Visit, content: Content) -> Response:
         if content.theirs:
             return await _form(visit, content, _local(visit, 409, CHANGED_MEANWHILE))
     try:
-        made = await _send(visit, given, job, once=content.once)
+        if job is None:
+            made = await _make(visit, given, once=content.once)
+            return visit.made(f"/jobs/{made.data['id']}", made)
+        await _change(visit, given, job)
     except Problem as problem:
         if problem.status == 401 or problem.status >= 500 or problem.code == "reauthenticate":
             raise
         # All that is long in a job is its body, with what JSON has to escape in it.
+        visit.in_words(problem)
         problem.errors = {"body": problem.detail} if problem.status == 413 else placed(problem.errors, draft.rows)
         return await _form(visit, content, problem)
-    return visit.go(f"/jobs/{made['id']}", done="created" if job is None else "saved")
+    return visit.go(f"/jobs/{job['id']}", done="saved")
 
 
-async def _send(visit: Visit, given: Mapping[str, Any], job: Mapping[str, Any] | None, *, once: str) -> Any:
-    if job is None:
-        needed = {name: given[name] for name in job_draft.NEEDED}
-        document = needed | differing(given, DEFAULTS) | {"language": visit.language}
-        return (await visit.api.make("/v1/jobs", document, once=once)).data
+async def _make(visit: Visit, given: Mapping[str, Any], *, once: str) -> Answer:
+    needed = {name: given[name] for name in job_draft.NEEDED}
+    document = needed | differing(given, DEFAULTS) | {"language": visit.language}
+    return await visit.api.make("/v1/jobs", document, once=once)
+
+
+async def _change(visit: Visit, given: Mapping[str, Any], job: Mapping[str, Any]) -> None:
     changed = differing(given, job)
     if "schedule" in changed:
         changed["language"] = visit.language
-    return await visit.api.send("PATCH", f"/v1/jobs/{job['id']}", changed) if changed else job
+    if changed:
+        await visit.api.send("PATCH", f"/v1/jobs/{job['id']}", changed)
 
 
 async def _try(visit: Visit, content: Content) -> None:

@@ -149,10 +149,10 @@ async def create(visit: Visit) -> Response:
     if form.has("preview"):
         return await _previewed(visit, form, made)
     try:
-        made_now = await visit.api.make(API, _document(visit, form), once=form.get("once"))
+        answer = await visit.api.make(API, _document(visit, form), once=form.get("once"))
     except Problem as problem:
         return visit.refused(problem, "monitors/form.html", **await made.content())
-    return visit.go(f"/monitors/{made_now.data['id']}", done="created")
+    return visit.made(f"/monitors/{answer.data['id']}", answer)
 
 
 async def show_edit(visit: Visit) -> Response:
