@@ -51,3 +51,11 @@ async def test_a_page_is_good_on_a_phone_in_the_dark(narrow: Gallery, name: str)
     assert await page.evaluate(LOOK, ["wcag2aa", "wcag22aa"]) == []
     assert await page.evaluate(TOO_WIDE) == []
     assert narrow.complaints == []
+
+
+@pytest.mark.parametrize("name", [name for name, each in SPECIMENS.items() if each.form is not None])
+async def test_a_specimen_of_a_form_shows_its_form(wide: Gallery, name: str) -> None:
+    """Also to whoever opened the gallery by its address: it was an error page then, and all that looked at it missed
+    the form."""
+    page = await wide.show(name)
+    assert "did not come from a page of this server" not in await page.locator("main").inner_text()

@@ -27,6 +27,10 @@ def _site_of(name: str, language: str) -> Starlette:
     return Starlette(routes=site.routes())
 
 
+OF_THE_BROWSER = (b"content-length", b"content-type", b"cookie", b"origin", b"sec-fetch-site")
+"""Not passed on: a specimen that is a form was sent from a page of ours, whatever brought somebody to the gallery."""
+
+
 class _Shown:
     """A specimen as a response: the request goes on to its page."""
 
@@ -40,14 +44,14 @@ class _Shown:
         asked = Request(scope).query_params.get("language", "")
         language = asked if asked in LANGUAGES else DEFAULT
         cookies = f"{Request(scope).headers.get('cookie', '')}; 0cron-language={language}".encode()
-        headers = [pair for pair in scope["headers"] if pair[0] not in (b"content-length", b"content-type", b"cookie")]
+        headers = [pair for pair in scope["headers"] if pair[0] not in OF_THE_BROWSER]
         inner = {
             **scope,
             "method": "GET" if form is None else "POST",
             "path": path,
             "raw_path": path.encode(),
             "query_string": query.encode(),
-            "headers": [*headers, (b"cookie", cookies)],
+            "headers": [*headers, (b"cookie", cookies), (b"sec-fetch-site", b"same-origin")],
         }
 
         async def body() -> Message:
