@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from babel.messages.pofile import read_po
-from docs.words import DASHBOARD, file_of, templates
+from docs.words import DASHBOARD, clashes, file_of, templates
 from tests.dashboard.support import Pages
 
 from zerocron.dashboard.specimens.kinds import SESSION, session
@@ -86,3 +86,9 @@ async def test_a_large_number_is_written_as_the_language_does(language: str, sho
     pages = Pages.of("secrets-rotate", **{"GET /v1/session": looks, "POST /v1/secrets/rotate": {"secrets": 8_765}})
 
     assert shown in (await pages.post("/secrets/rotate")).html
+
+
+@pytest.mark.parametrize("language", ["fr", "es"])
+def test_a_text_has_one_translation(language: str) -> None:
+    """All areas are one catalog: of two, one of them was shown in both."""
+    assert list(clashes(language)) == []

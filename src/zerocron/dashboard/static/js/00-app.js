@@ -65,6 +65,7 @@
 
   document.addEventListener("htmx:load", (event) => dress(event.target));
   document.addEventListener("DOMContentLoaded", () => {
+    document.querySelector(".places [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
     dress(document);
     tick();
   });
