@@ -59,3 +59,14 @@ async def test_a_specimen_of_a_form_shows_its_form(wide: Gallery, name: str) -> 
     the form."""
     page = await wide.show(name)
     assert "did not come from a page of this server" not in await page.locator("main").inner_text()
+
+
+@pytest.mark.parametrize("name", ["system", "secrets", "overview"])
+async def test_where_one_is_is_in_sight_on_a_phone(narrow: Gallery, name: str) -> None:
+    page = await narrow.show(name)
+    box = await page.locator(".places [aria-current]").bounding_box()
+
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+    assert await page.evaluate("window.scrollY") == 0
