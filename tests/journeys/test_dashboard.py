@@ -206,6 +206,20 @@ async def test_a_long_list_grows_where_one_looks_at_it(tmp_path: Path, browser: 
         await expect(rows.nth(70)).to_contain_text("Monitor 070, renamed")
         await expect(rows).to_have_count(120)
         assert await page.evaluate("window.scrollY") == 2500
+
+        await page.evaluate(made_of, ["A new one"])  # which pushes a row out of the first page
+        await expect(rows.first).to_contain_text("A new one")
+        for _ in range(2):
+            async with page.expect_response(re.compile("chunk=1&part=rows")):
+                await page.evaluate("htmx.trigger('#rows-1', 'fresh')")
+            await expect(page.locator("#rows-1.htmx-request, #rows-1.htmx-settling")).to_have_count(0)
+        await expect(rows).to_have_count(121)
+        names = [name.removesuffix(", renamed") for name in await rows.locator("a.name").all_inner_texts()]
+        assert names == ["A new one", *(f"Monitor {number:03}" for number in range(120))]
+        gone = str(await rows.first.locator("a.name").get_attribute("href"))
+        await page.evaluate("(url) => fetch(url, {method: 'DELETE'})", f"/v1{gone}")
+        await expect(rows.first).to_contain_text("Monitor 000")
+        await expect(rows).to_have_count(120)
     assert complaints == []
 
 
