@@ -65,6 +65,19 @@ def renew(language: str, area: str, template: Catalog) -> tuple[bytes, list[str]
     return _written(whole), lacking
 
 
+def clashes(language: str) -> Iterator[str]:
+    """The texts that two areas say in different words: all areas are one catalog, and one of them would win."""
+    said: dict[str, dict[str, str]] = {}
+    for area in templates():
+        path = file_of(language, area)
+        for message in read_po(io.BytesIO(path.read_bytes()), locale=language) if path.exists() else ():
+            if message.id:
+                said.setdefault(str(message.id), {}).setdefault(str(message.string), area)
+    for text, words in said.items():
+        if len(words) > 1:
+            yield f"{text!r} is said differently in {', '.join(words.values())}"
+
+
 def _strings(given: object) -> list[str]:
     return [str(each) for each in given] if isinstance(given, (tuple, list)) else [str(given or "")]
 
@@ -93,6 +106,7 @@ def main(arguments: list[str]) -> int:
                     path.write_bytes(content)
             elif any(each.id for each in template) and (not path.exists() or path.read_bytes() != content):
                 faults.append(f"{path.name} ({language}): not as `python -m docs.words` writes it")
+    faults += [f"({language}): {fault}" for language in ("fr", "es") for fault in clashes(language)]
     for fault in faults:
         print(fault)  # noqa: T201
     return 1 if faults and "--check" in arguments else 0

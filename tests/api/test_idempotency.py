@@ -106,6 +106,7 @@ async def test_a_key_for_another_jobs_trigger_is_refused(api: Client) -> None:
     answer = await api("POST", f"/v1/jobs/{second['id']}/trigger", headers={"Idempotency-Key": "t"})
 
     assert "different request" in answer.problem(409)
+    assert answer.json["code"] == "key_reused"
 
 
 async def test_a_trigger_is_answered_again_after_a_pause(api: Client) -> None:
@@ -129,6 +130,7 @@ async def test_what_a_key_made_may_be_gone(api: Client, node: Node) -> None:
 
     again = await api("POST", f"/v1/jobs/{job['id']}/trigger", headers={"Idempotency-Key": "gone"})
     assert again.problem(409) == "The run that this Idempotency-Key made is gone. Use a new key to make another."
+    assert again.json["code"] == "made_and_gone"
     await api("DELETE", f"/v1/jobs/{job['id']}")
     assert (await create(api, "gone")).problem(409) == (
         "The job that this Idempotency-Key made is gone. Use a new key to make another."
@@ -141,6 +143,7 @@ async def test_an_api_key_is_shown_only_once_also_to_who_repeats(api: Client) ->
     again = await api("POST", "/v1/api-keys", {"name": "x"}, headers={"Idempotency-Key": "k"})
 
     assert first.json["id"] in again.problem(409)
+    assert again.json["code"] == "made_before"
     assert first.json["key"] not in again.body.decode()
     assert len([key for key in (await api.get("/v1/api-keys"))["items"] if key["name"] == "x"]) == 1
 

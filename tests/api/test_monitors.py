@@ -202,6 +202,23 @@ async def test_uptime_of_a_monitor_that_began_today(api: Client) -> None:
     assert (answer["up_ratio"], answer["downs"], answer["down_seconds"]) == (1, 0, 0)
 
 
+async def test_uptimes_of_several_monitors_are_theirs(api: Client) -> None:
+    one = await api.monitor(timezone="Asia/Tokyo")
+    other = await api.monitor(name="never heard of")
+    await ping(api, one)
+    unknown = "01999b6e-0c1d-7a52-9c07-1f6d6f0a4c11"
+    found = (await api.get("/v1/monitors/uptimes", ids=f"{other['id']}, {one['id']},{unknown},x", days=7))["items"]
+
+    assert {each["monitor_id"] for each in found} == {one["id"], other["id"]}
+    for each in found:
+        alone = await api.get(f"/v1/monitors/{each['monitor_id']}/uptime", days=7)
+        assert each["timezone"] == alone["timezone"]
+        assert each["up_ratio"] == alone["up_ratio"] == (1 if each["monitor_id"] == one["id"] else None)
+        assert [day["date"] for day in each["items"]] == [day["date"] for day in alone["items"]]
+    assert (await api.get("/v1/monitors/uptimes", ids=""))["items"] == []
+    (await api("GET", "/v1/monitors/uptimes?ids=" + ",".join("x" * 101))).problem(422, "ids")
+
+
 async def test_uptime_of_all_the_days_together(api: Client) -> None:
     monitor = await api.monitor()
     path = f"/v1/monitors/{monitor['id']}/uptime"

@@ -53,6 +53,7 @@ OPERATIONS = {
     "rotate_monitor_token": "POST /v1/monitors/{monitor_id}/rotate-token",
     "list_pings": "GET /v1/monitors/{monitor_id}/pings",
     "list_flips": "GET /v1/monitors/{monitor_id}/flips",
+    "show_uptimes": "GET /v1/monitors/uptimes",
     "show_uptime": "GET /v1/monitors/{monitor_id}/uptime",
     "list_channel_kinds": "GET /v1/channel-kinds",
     "create_channel": "POST /v1/channels",

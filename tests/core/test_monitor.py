@@ -579,6 +579,8 @@ def test_days_count_up_and_down_and_leave_out_pauses() -> None:
     start = T0 - 12 * HOUR
     changes = [(T0 - 6 * HOUR, "down"), (T0 + HOUR, "up"), (T0 + 20 * HOUR, "paused")]
     days = uptime(changes, "up", start=start, now=T0 + 30 * HOUR, timezone="UTC")
+    before = [(start - HOUR, "down"), (start, "up")]
+    assert uptime([*before, *changes], "new", start=start, now=T0 + 30 * HOUR, timezone="UTC") == days
 
     assert [tuple(day) for day in days] == [
         ("2023-12-31", 6 * HOUR, 6 * HOUR, 1),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from html.parser import HTMLParser
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 import orjson
 from starlette.applications import Starlette
@@ -50,6 +50,8 @@ class CannedApi:
 
     answers: dict[str, Any]
     asked: list[Asked] = field(default_factory=list)
+    is_replay: bool = False
+    """Whether all that is asked for was made before."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = (await receive()).get("body", b"")
@@ -59,7 +61,11 @@ class CannedApi:
         self.asked.append(Asked(method, path, query, json.loads(body) if body else None, once))
         found = self.answers.get(f"{method} {path}", (404, {"title": "Not Found", "detail": f"Not told: {path}"}))
         status, data = found if isinstance(found, tuple) else (200, found)
-        head = {"type": "http.response.start", "status": status, "headers": [(b"content-type", b"application/json")]}
+        headers = [
+            (b"content-type", b"application/json"),
+            *([(b"idempotent-replay", b"true")] if self.is_replay else []),
+        ]
+        head = {"type": "http.response.start", "status": status, "headers": headers}
         await send({**head})
         await send({"type": "http.response.body", "body": orjson.dumps(data)})
 
@@ -200,6 +206,16 @@ def _site() -> tuple[Site, Starlette]:
     return site, Starlette(routes=site.routes())
 
 
+MULTIPART = "multipart/form-data; boundary=edge"
+
+
+def multipart(fields: Sequence[tuple[str, str]]) -> bytes:
+    """The fields as browsers write them in such a form; their texts are as the browser has them."""
+    head = '--edge\r\nContent-Disposition: form-data; name="{}"\r\n\r\n'
+    parts = [head.format(quote(name, safe=" ")).encode() + value.encode() + b"\r\n" for name, value in fields]
+    return b"".join(parts) + b"--edge--\r\n"
+
+
 @dataclass
 class Pages:
     """The dashboard over a canned API, at the instant of the specimens."""
@@ -229,6 +245,11 @@ class Pages:
     ) -> Shown:
         given = {"sec-fetch-site": "same-origin"} | ({"hx-request": "true"} if is_fragment else {})
         return await self._ask("POST", path, urlencode(fields).encode(), {**given, **(headers or {})})
+
+    async def post_long(self, path: str, fields: Sequence[tuple[str, str]]) -> Shown:
+        """As a browser sends a form with long texts."""
+        headers = {"sec-fetch-site": "same-origin", "content-type": MULTIPART}
+        return await self._ask("POST", path, multipart(fields), headers)
 
     async def specimen(self, name: str, language: str = DEFAULT) -> Shown:
         """A specimen as the gallery shows it to a reader of a language, signed in or not."""

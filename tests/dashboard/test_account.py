@@ -10,7 +10,7 @@ from tests.dashboard.support import Element, Pages
 
 from zerocron.dashboard.specimens.account import CODES, ELEVATED, ENROLMENT, IDENTITIES, SIGN_INS, WAYS_IN
 from zerocron.dashboard.specimens.kinds import SESSION, session
-from zerocron.dashboard.views.account import browser_of, zones
+from zerocron.dashboard.views.account import browser_of
 
 LINKED = {"GET /v1/me/identities": IDENTITIES, "GET /v1/sign-in": WAYS_IN}
 ACCOUNT = {**LINKED, "GET /v1/me/sign-ins": SIGN_INS}
@@ -53,12 +53,6 @@ async def test_what_was_wrong_is_beside_its_field_and_what_was_typed_is_kept() -
     assert tree.one("input", name="timezone").get("value") == "Europe/Pariss"
     assert "no time zone" in tree.one(id="timezone-error").text
     assert tree.one("input", name="name").get("value") == "Ada"
-
-
-def test_the_time_zones_are_those_that_people_live_in() -> None:
-    assert zones()[0] == "UTC"
-    assert {"Europe/Paris", "America/New_York", "Asia/Kolkata"} <= set(zones())
-    assert not [name for name in zones() if name.startswith("Etc/") or name == "PRC"]
 
 
 async def test_the_password_of_now_is_the_proof_and_is_asked_for_once() -> None:

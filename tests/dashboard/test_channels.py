@@ -171,13 +171,13 @@ async def test_alerts_are_asked_for_as_chosen() -> None:
 
     asked = [each.query for each in pages.api.questions("/v1/alerts")]
     assert asked == [{"status": "dead", "channel": SLACK["id"], "subject": "abc"}, {}, {"status": "sent"}]
-    assert "/alerts?status=sent" in fragment.tree.one("div", id="alerts").get("hx-get")
+    assert fragment.tree.one("tbody", id="rows-1").get("hx-get") == "/alerts?status=sent&chunk=1&part=rows"
     assert not fragment.tree.all("h1")
 
 
 async def test_an_alert_leads_to_what_it_is_about_and_says_why_it_was_not_delivered() -> None:
     tree = (await Pages.of("alerts").get("/alerts")).tree
-    rows = tree.one("tbody").all("tr")
+    rows = tree.one("tbody", id="rows-1").all("tr")
     links = [row.all("a", class_="name")[0].get("href").split("/")[1] for row in rows]
 
     assert links == ["jobs", "jobs", "monitors", "monitors", "monitors", "channels"]

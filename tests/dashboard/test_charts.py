@@ -90,3 +90,13 @@ def test_a_strip_shows_no_more_than_it_has_room_for() -> None:
 
     assert drawn.count == 100
     assert drawn.paths["succeeded"].startswith("M0 ")
+
+
+def test_today_is_at_the_right_of_a_monitors_days() -> None:
+    whole = charts.days(["up"] * 29 + ["down"])
+    young = charts.days(["up", "down"])
+
+    assert whole["down"] == young["down"] == "M174 0h4v20h-4z"
+    assert (list(whole), whole["up"].count("M")) == (["up", "down"], 29)
+    assert (young["up"], young["none"].count("M")) == ("M168 6h4v14h-4z", 28)
+    assert list(charts.days(["down", *["up"] * 30])) == ["up"]

@@ -54,7 +54,19 @@ async def test_a_page_is_good_on_a_phone_in_the_dark(narrow: Gallery, name: str)
 
 
 @pytest.mark.parametrize("name", [name for name, each in SPECIMENS.items() if each.form is not None])
-async def test_what_is_looked_at_is_the_page_and_not_a_refusal_to_show_it(wide: Gallery, name: str) -> None:
-    """The browser asks the gallery from nowhere; the form within was sent from a page."""
+async def test_a_specimen_of_a_form_shows_its_form(wide: Gallery, name: str) -> None:
+    """Also to whoever opened the gallery by its address: it was an error page then, and all that looked at it missed
+    the form."""
     page = await wide.show(name)
-    assert "This did not come from a page of this server" not in await page.inner_text("main")
+    assert "did not come from a page of this server" not in await page.locator("main").inner_text()
+
+
+@pytest.mark.parametrize("name", ["system", "secrets", "overview"])
+async def test_where_one_is_is_in_sight_on_a_phone(narrow: Gallery, name: str) -> None:
+    page = await narrow.show(name)
+    box = await page.locator(".places [aria-current]").bounding_box()
+
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+    assert await page.evaluate("window.scrollY") == 0

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from zerocron.api.job_models import JobIn
 from zerocron.api.notify_models import notify_out
 from zerocron.core.spans import read_seconds, span
+from zerocron.dashboard.forms import Form
 from zerocron.dashboard.job_draft import (
     DEFAULTS,
     FIELDS,
@@ -31,7 +32,6 @@ from zerocron.dashboard.job_draft import (
     write_scalar,
 )
 from zerocron.dashboard.specimens.job_form import JOB
-from zerocron.dashboard.visit import Form
 
 
 def as_browser_sends(draft: Draft) -> list[tuple[str, str]]:

@@ -10,10 +10,10 @@ from tests.dashboard.support import Asked, Pages, read
 
 from zerocron.dashboard import gallery
 from zerocron.dashboard.asking import call
+from zerocron.dashboard.forms import Form
 from zerocron.dashboard.reading import length_fields, seconds, tags
 from zerocron.dashboard.snippets import snippets
 from zerocron.dashboard.specimens.monitors import BACKUP, CHANNELS, EXPORT, PREVIEW, REFUSED, SENSOR, VIEWER
-from zerocron.dashboard.visit import Form
 
 HERE = f"/monitors/{BACKUP['id']}"
 API = f"/v1/monitors/{BACKUP['id']}"
@@ -72,20 +72,28 @@ async def test_the_list_asks_for_what_was_chosen_and_no_more() -> None:
     assert asked == [{}, {"q": "back", "state": "down", "sort": "name", "tag": "prod"}, {}]
 
 
-async def test_a_refresh_of_the_list_leaves_out_what_costs_much() -> None:
+async def test_how_a_page_of_monitors_did_is_asked_for_at_once() -> None:
     pages = Pages.of("monitors")
-    shown = await pages.get("/monitors?part=live", is_fragment=True)
+    shown = await pages.get("/monitors?part=rows", is_fragment=True)
 
-    assert [each.path for each in pages.api.asked] == ["/v1/session", "/v1/monitors"]
+    assert [each.path for each in pages.api.asked] == ["/v1/session", "/v1/monitors", "/v1/monitors/uptimes"]
+    ids = [each["id"] for each in pages.api.answers["GET /v1/monitors"]["items"]]
+    assert pages.api.asked[-1].query == {"ids": ",".join(ids), "days": "30"}
     assert not shown.tree.all("h1")
-    refreshed = shown.tree.one("div", id="monitors")
-    cells = [each for each in refreshed.all("td") if "hx-preserve" in each.attributes]
-    assert len(cells) == len(refreshed.all("tbody")[0].all("tr"))
+    down, up = shown.tree.all("svg", class_="uptime-days")[:2]
+    assert (down.get("aria-label"), up.get("aria-label")) == ("3 outages", "no outage")
+    assert sorted(each.get("class") for each in down.all("path")) == ["day-down", "day-up"]
+
+
+async def test_a_list_without_monitors_asks_for_no_uptime() -> None:
+    pages = Pages.of("monitors-empty")
+    await pages.get("/monitors")
+
+    assert not pages.api.questions("/v1/monitors/uptimes")
 
 
 async def test_a_monitor_that_was_deleted_meanwhile_does_not_spoil_the_list() -> None:
-    pages = Pages.of("monitors")
-    del pages.api.answers[f"GET {API}/uptime"]
+    pages = Pages.of("monitors", **{"GET /v1/monitors/uptimes": {"items": []}})
 
     assert (await pages.get("/monitors")).status == 200
 
@@ -247,11 +255,11 @@ async def test_uptime_is_what_was_judged() -> None:
 
 
 async def test_time_that_was_not_judged_counts_as_neither() -> None:
-    rows = (await Pages.of("monitors").get("/monitors")).tree.one("tbody").all("tr")
+    rows = (await Pages.of("monitors").get("/monitors")).tree.one("tbody", id="rows-1").all("tr")
     told = {row.one("a", class_="name").text: row.all("td")[-1].text for row in rows}
 
     assert told["Old mail gateway"] == "100%"  # known for 12 of 30 days
-    assert told["Invoice run"] == "—"
+    assert told["Invoice run"] == "no data yet"
 
 
 @pytest.mark.parametrize(("part", "asked"), [("standing", 2), ("history", 5)])

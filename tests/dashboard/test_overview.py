@@ -92,3 +92,15 @@ async def test_a_job_that_never_ran_is_not_a_new_team() -> None:
     assert "Nothing ran." in main.text
     assert "No job has a next run." in main.text
     assert main.one("section", aria_labelledby="day").all("svg")[0].text.count("no server ran") == 21
+
+
+async def test_what_the_api_puts_between_backticks_is_code() -> None:
+    """And no markup of somebody else's."""
+    (first, *rest) = OVERVIEW["attention"]
+    said = "`<b>` 10 runs failed, and `disable_after` is 10; a lone ` stays."
+    answer = {**OVERVIEW, "attention": [{**first, "detail": said}, *rest]}
+    why = (await Pages.of("overview", **{"GET /v1/overview": answer}).get("/")).tree.all("p", class_="why")[0]
+
+    assert [each.text for each in why.all("code")] == ["<b>", "disable_after"]
+    assert why.text.endswith("a lone ` stays.")
+    assert not why.all("b")

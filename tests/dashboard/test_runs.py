@@ -264,3 +264,10 @@ def test_a_request_is_a_command() -> None:
         == "curl https://a.example"
     )
     assert "--head" in curl_command({"method": "HEAD", "url": "https://a.example", "headers": {}, "body": None})
+
+
+@pytest.mark.parametrize("path", [f"/runs/{RUN_ID}", "/outcomes"])
+async def test_one_is_among_the_jobs_there(path: str) -> None:
+    tree = (await Pages.of("run-retried").get(path)).tree
+
+    assert [each.text for each in tree.all("a", aria_current="page")] == ["Jobs"]

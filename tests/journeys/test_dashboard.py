@@ -17,6 +17,8 @@ from playwright.async_api import Browser, ConsoleMessage, Page, expect
 from tests.journeys.server import Server, serving
 from tests.support.target import Exchange, Target
 
+from zerocron.core.model import BODY_BYTES_MAX
+
 pytestmark = pytest.mark.timeout(300)
 
 PATIENT_MS = 60_000
@@ -172,4 +174,78 @@ async def test_an_owner_invites_somebody_who_may_look_and_lets_them_go(tmp_path:
         await expect(grace.locator("main")).not_to_contain_text("Demo: say hello")
         await ada.goto(f"{server.url}/audit")
         await expect(ada.locator("main")).to_contain_text("Grace")
+    assert complaints == []
+
+
+async def test_a_long_list_grows_where_one_looks_at_it(tmp_path: Path, browser: Browser) -> None:
+    complaints: list[str] = []
+    made_of = "(names) => Promise.all(names.map((name) => fetch('/v1/monitors', {method: 'POST', body: JSON.stringify("
+    made_of += "{name, schedule: 'every day at 2am'}), headers: {'Content-Type': 'application/json'}})))"
+    renamed = "(url) => fetch(url, {method: 'PATCH', body: JSON.stringify({name: 'Monitor 070, renamed'}), "
+    renamed += "headers: {'Content-Type': 'application/json'}})"
+    with serving(tmp_path / "data") as server:
+        page = await page_of(browser, complaints, locale="en-GB")
+        await become_owner(page, setup_link(server))
+        await page.evaluate(made_of, [f"Monitor {number:03}" for number in range(120)])
+        await page.goto(f"{server.url}/monitors?sort=name")
+        rows, more = page.locator("table tbody.page-rows tr"), page.get_by_role("link", name="Show more")
+        await expect(rows).to_have_count(50)
+        for count in (100, 120):
+            await more.focus()
+            place = await page.evaluate("window.scrollY")
+            assert place > 0
+            await page.keyboard.press("Enter")
+            await expect(rows).to_have_count(count)
+            assert await page.evaluate("window.scrollY") == place
+            await expect(rows.nth(100 if count == 120 else 50).get_by_role("link").first).to_be_focused()
+        await expect(more).to_have_count(0)
+        assert await rows.locator("a.name").all_inner_texts() == [f"Monitor {number:03}" for number in range(120)]
+
+        await page.evaluate("window.scrollTo(0, 2500)")
+        await page.evaluate(renamed, str(await rows.nth(70).locator("a.name").get_attribute("href")).join(("/v1", "")))
+        await expect(rows.nth(70)).to_contain_text("Monitor 070, renamed")
+        await expect(rows).to_have_count(120)
+        assert await page.evaluate("window.scrollY") == 2500
+
+        await page.evaluate(made_of, ["A new one"])  # which pushes a row out of the first page
+        await expect(rows.first).to_contain_text("A new one")
+        for _ in range(2):
+            async with page.expect_response(re.compile("chunk=1&part=rows")):
+                await page.evaluate("htmx.trigger('#rows-1', 'fresh')")
+            await expect(page.locator("#rows-1.htmx-request, #rows-1.htmx-settling")).to_have_count(0)
+        await expect(rows).to_have_count(121)
+        names = [name.removesuffix(", renamed") for name in await rows.locator("a.name").all_inner_texts()]
+        assert names == ["A new one", *(f"Monitor {number:03}" for number in range(120))]
+        gone = str(await rows.first.locator("a.name").get_attribute("href"))
+        await page.evaluate("(url) => fetch(url, {method: 'DELETE'})", f"/v1{gone}")
+        await expect(rows.first).to_contain_text("Monitor 000")
+        await expect(rows).to_have_count(120)
+    assert complaints == []
+
+
+async def test_a_body_as_long_as_can_be_is_pasted_and_a_longer_one_is_refused_in_place(
+    tmp_path: Path, browser: Browser
+) -> None:
+    complaints: list[str] = []
+    longest = "é" * (BODY_BYTES_MAX // 2)  # six characters each in an ordinary form
+    with serving(tmp_path / "data") as server:
+        page = await page_of(browser, complaints, locale="en-GB")
+        await become_owner(page, setup_link(server))
+        await page.goto(f"{server.url}/jobs/new")
+        await page.fill("[name=name]", "Long")
+        await page.fill("[name=url]", "https://example.com/")
+        await page.fill("[name=schedule]", "every hour")
+        body = page.locator("[name=body]")
+        await body.evaluate("(each) => each.closest('details').open = true")
+        await body.fill(longest + "é")
+        await page.get_by_role("button", name="Create job").click()
+        told = await body.evaluate("(each) => each.validationMessage")
+        assert told.startswith("The body is longer than 1,048,576 bytes.")
+        assert len(await body.input_value()) == len(longest) + 1
+
+        await body.fill(longest)
+        await page.get_by_role("button", name="Create job").click()
+        await page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}"))
+        await page.goto(page.url.partition("?")[0] + "/edit")
+        assert await body.input_value() == longest
     assert complaints == []

@@ -23,6 +23,7 @@ from zerocron.storage.ledger import (
     jobs,
     keys,
     limits,
+    monitors,
     runs,
     secrets,
     sessions,
@@ -116,6 +117,8 @@ STATEMENTS: dict[str, Hot] = {
     "glances.is_job": lambda connection: glances.is_job(connection, DEFAULT_TEAM_ID, JOB.id),
     "glances.last_errors": lambda connection: glances.last_errors(connection, [RUN.id, an_id()]),
     "glances.strips": lambda connection: glances.strips(connection, DEFAULT_TEAM_ID, [JOB.id, an_id()], NOON, 100),
+    "monitors.of_ids": lambda connection: monitors.of_ids(connection, DEFAULT_TEAM_ID, [an_id(), an_id()]),
+    "glances.shown_since": lambda connection: glances.shown_since(connection, [(an_id(), NOON)], 500),
     "glances.newest_runs": lambda connection: glances.newest_runs(connection, JOB.id, NOON, 5_000),
     "glances.runs_at": lambda connection: glances.runs_at(connection, JOB.id, NOON, NOON + 999, 10),
     "glances.slot_before": lambda connection: glances.slot_before(connection, JOB.id, NOON),
@@ -138,7 +141,7 @@ STATEMENTS: dict[str, Hot] = {
     "hours.lateness_of": lambda connection: hours.lateness_of(connection, DEFAULT_TEAM_ID, NOON),
     "telling.is_to_look": lambda connection: telling.is_to_look(connection, NOON),
 }
-TABLES = r"jobs|teams|team_minutes|runs|executions|job_versions|sessions|alerts|channels|monitors|\w+_keys"
+TABLES = r"jobs|teams|team_minutes|runs|executions|job_versions|sessions|alerts|channels|monitors|flips|\w+_keys"
 SMALL_INDEX: dict[str, Hot] = {
     "glances.job_version": lambda connection: glances.job_version(connection, an_id()),
     "glances.queue": lambda connection: glances.queue(connection, NOON),
@@ -205,7 +208,7 @@ async def test_a_hot_statement_goes_through_an_index(sqlite: SqliteLedger, name:
         plan
         for plan in plans
         if re.match(
-            r"SCAN (jobs|teams|team_minutes|runs|executions|job_versions|sessions|alerts|channels|monitors|\w+_keys)\b",
+            rf"SCAN ({TABLES})\b",
             plan,
         )
     ]

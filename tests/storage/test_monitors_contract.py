@@ -23,6 +23,7 @@ from zerocron.core.monitor import (
     Watch,
 )
 from zerocron.core.schedule import Schedule
+from zerocron.storage.ledger import glances
 from zerocron.storage.ledger import monitors as rows
 from zerocron.storage.ledger.database import Ledger
 
@@ -131,8 +132,38 @@ async def test_pings_and_flips_are_numbered_and_written_with_the_watch(ledger: L
     assert flip.details == {"last_ping_at": NOON, "previous_since": NOON - 5, "exit_code": 0, "missed": 0}
     assert json.dumps(flip.details)
     assert await ledger.read(lambda c: rows.flips_page(c, other.id, before=None, limit=9)) == []
-    assert await ledger.read(lambda c: rows.shown_since(c, one.id, NOON - 1, 9)) == (None, [(NOON, "up")])
-    assert await ledger.read(lambda c: rows.shown_since(c, one.id, NOON, 9)) == ("up", [])
+
+
+async def test_what_monitors_showed_is_read_for_many_at_once(ledger: Ledger) -> None:
+    one, other, silent = (a_monitor() for _ in range(3))
+    for each in (one, other, silent):
+        await keep(ledger, each)
+
+    def transaction(connection: Any) -> None:
+        for each, ends in ((one, 4), (other, 2)):
+            watched = rows.lock(connection, [each.id], wait=True)[each.id]
+            for number in range(1, ends + 1):
+                flip = Flip(NOON + number, "up", "down" if number % 2 else "up", "silence", NOON)
+                rows.insert_flips(connection, [rows.flip_row(watched, flip, NOON + number)])
+
+    await ledger.write(transaction)
+
+    async def shown(*begins: tuple[str, int], limit: int = 9) -> Any:
+        return await ledger.read(lambda connection: glances.shown_since(connection, list(begins), limit))
+
+    assert await shown((one.id, NOON + 2), (other.id, NOON), (silent.id, NOON)) == {
+        one.id: [(NOON + 2, "up"), (NOON + 3, "down"), (NOON + 4, "up")],
+        other.id: [(NOON + 1, "down"), (NOON + 2, "up")],
+        silent.id: [],
+    }
+    assert await shown((one.id, NOON + 9), (other.id, NOON + 1)) == {
+        one.id: [(NOON + 4, "up")],
+        other.id: [(NOON + 1, "down"), (NOON + 2, "up")],
+    }
+    assert await shown((one.id, NOON), (other.id, NOON), limit=2) == {
+        one.id: [(NOON + 3, "down"), (NOON + 4, "up")],
+        other.id: [(NOON + 1, "down"), (NOON + 2, "up")],
+    }
 
 
 async def test_who_flipped_first_keeps_others_from_it(ledger: Ledger) -> None:

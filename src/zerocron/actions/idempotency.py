@@ -54,7 +54,10 @@ class Once:
             return None
         request_hash, resource_id = found
         if request_hash != self.request_hash:
-            raise Conflict("This Idempotency-Key was used for a different request. Use a new key for a new request.")
+            raise Conflict(
+                "This Idempotency-Key was used for a different request. Use a new key for a new request.",
+                code="key_reused",
+            )
         return resource_id
 
     def claim(self, connection: Connection, resource_id: str, now: Instant) -> str | None:
@@ -78,7 +81,9 @@ class Once:
 def still_there(found: T | None, noun: str) -> T:
     """What an idempotency key made, unless that is gone: a second one must not be made for the same key."""
     if found is None:
-        raise Conflict(f"The {noun} that this Idempotency-Key made is gone. Use a new key to make another.")
+        raise Conflict(
+            f"The {noun} that this Idempotency-Key made is gone. Use a new key to make another.", code="made_and_gone"
+        )
     return found
 
 

@@ -635,7 +635,8 @@ def _definition(spec: JobSpec) -> Definition:
     if len(set(lowered)) < len(lowered):
         raise Invalid("A header is given twice in different capitals.", field="headers")
     if spec.body is not None and len(spec.body.encode("utf-8", "surrogatepass")) > BODY_BYTES_MAX:
-        raise Invalid(f"The body is longer than {BODY_BYTES_MAX} bytes.", field="body")
+        message = f"The body is longer than {BODY_BYTES_MAX:,} bytes. Keep large data where the job can fetch it."
+        raise Invalid(message, field="body")
     if len(placeholders.names_of_request(url, spec.headers.items(), spec.body)) > SECRETS_A_REQUEST_MAX:
         raise Invalid(f"A request names at most {SECRETS_A_REQUEST_MAX} secrets.", field="body")
     return Definition(

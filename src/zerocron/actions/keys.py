@@ -79,7 +79,8 @@ class Keys:
             if earlier is not None:
                 raise Conflict(
                     f"This Idempotency-Key made the API key {earlier} before, and a key is shown only once. "
-                    "Revoke that one and ask with a new Idempotency-Key."
+                    "Revoke that one and ask with a new Idempotency-Key.",
+                    code="made_before",
                 )
             key_rows.insert(connection, key)
             _record(connection, team_id, "create", key.id, name, by, now, after=told)

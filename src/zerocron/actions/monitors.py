@@ -7,7 +7,7 @@ passing of time come one after the other; the timetable is told afterwards and m
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -65,6 +65,8 @@ _told = Recent()
 DAY_MS = 86_400_000
 PAUSE_MS_MAX = 366 * DAY_MS
 FLIPS_READ_MAX = 10_000
+FLIPS_READ_OF_MANY_MAX = 500
+UPTIMES_MAX = 100
 PAGES_JUDGED_MAX = 5
 """So many pages of monitors are judged for one page of those that show what is asked for."""
 
@@ -326,18 +328,36 @@ class Monitors:
 
         return await self._ledger.read(transaction)
 
-    async def uptime(self, team_id: str, monitor_id: str, *, days: int) -> list[Day]:
-        """The last `days` days by the monitor's clocks, oldest first; none before it was made. Raises NotFound."""
+    async def uptime(self, team_id: str, monitor_id: str, *, days: int) -> tuple[str, list[Day]]:
+        """(time zone, the last `days` days by its clocks, oldest first; none before it was made). Raises NotFound."""
+        found = await self.uptimes(team_id, [monitor_id], days=days, flips_max=FLIPS_READ_MAX)
+        if monitor_id not in found:
+            raise NotFound("There is no such monitor.")
+        return found[monitor_id]
+
+    async def uptimes(
+        self, team_id: str, monitor_ids: Sequence[str], *, days: int, flips_max: int = FLIPS_READ_OF_MANY_MAX
+    ) -> dict[str, tuple[str, list[Day]]]:
+        """(time zone, the last days by its clocks) of each of the monitors that is the team's.
+
+        Of one that changed more than `flips_max` times in these days, the time before the last of them is not judged.
+        """
         now = self._clock.now()
+        wanted = list(dict.fromkeys(filter(is_uuid, monitor_ids)))
 
-        def transaction(connection: Connection) -> list[Day]:
-            monitor = _existing(connection, team_id, monitor_id, lock=False)
-            zone = monitor.expectation.schedule.timezone
-            start = max(monitor.created_at, days_ago(now, days - 1, zone))
-            shown, changes = monitor_rows.shown_since(connection, monitor_id, start, FLIPS_READ_MAX)
-            return uptime(changes, shown or Health.NEW, start=start, now=now, timezone=zone)
+        def transaction(connection: Connection) -> dict[str, tuple[str, list[Day]]]:
+            zones: dict[str, tuple[str, Instant]] = {}
+            for monitor in monitor_rows.of_ids(connection, team_id, wanted):
+                zone = monitor.expectation.schedule.timezone
+                zones[monitor.id] = (zone, max(monitor.created_at, days_ago(now, days - 1, zone)))
+            begins = [(monitor_id, start) for monitor_id, (_, start) in zones.items()]
+            shown = glances.shown_since(connection, begins, flips_max) if begins else {}
+            return {
+                monitor_id: (zone, uptime(shown[monitor_id], Health.NEW, start=start, now=now, timezone=zone))
+                for monitor_id, (zone, start) in zones.items()
+            }
 
-        return await self._ledger.read(transaction)
+        return await self._ledger.read(transaction) if wanted else {}
 
     async def _change(
         self,

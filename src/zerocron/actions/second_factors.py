@@ -82,7 +82,7 @@ class SecondFactors:
         def transaction(connection: Connection) -> None:
             person = held(connection, person_id)
             if person.has_totp or person.totp_sealed is None:
-                raise Conflict("There is no second factor to confirm. Begin with POST /v1/me/totp.")
+                raise Conflict("There is no second factor to confirm. Begin its set-up anew.")
             step = step_of(self._seed(connection, person), code, now)
             if step is None or not people_rows.use_totp_step(connection, person_id, step):
                 raise Invalid(WRONG_CODE, field="code")

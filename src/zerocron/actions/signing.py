@@ -79,7 +79,8 @@ class Signing:
             if earlier is not None:
                 raise Conflict(
                     f"This Idempotency-Key made the signing key {earlier} before, and a key is shown only once. Rotate "
-                    "again with a new Idempotency-Key if you do not have it."
+                    "again with a new Idempotency-Key if you do not have it.",
+                    code="made_before",
                 )
             data_key, _ = self._secrets.sealing_key(connection, team_id, now)
             signing_rows.remove_expired(connection, team_id, now)

@@ -122,6 +122,14 @@ def write_cursor(*key: Any) -> str:
     return base64.urlsafe_b64encode(orjson.dumps(key)).decode().rstrip("=")
 
 
+def read_ids(text: str, field: str, most: int) -> list[str]:
+    """Ids with commas between them."""
+    wanted = [one.strip() for one in text.split(",") if one.strip()]
+    if len(wanted) > most:
+        raise Invalid(f"Ask for at most {most} at once; these are {len(wanted)}.", field=field)
+    return wanted
+
+
 def page_of(found: list[T], limit: int, key: Callable[[T], tuple[Any, ...]]) -> tuple[list[T], str | None]:
     """What a page shows of the `limit + 1` rows that were asked for, and the cursor of what follows."""
     return found[:limit], write_cursor(*key(found[limit - 1])) if len(found) > limit else None

@@ -239,3 +239,15 @@ class UptimeOut(Output):
     downs: int
     down_seconds: float
     items: list[DayOut]
+
+
+class UptimeOfMonitor(UptimeOut):
+    """The same, of one of several."""
+
+    monitor_id: Identifier
+
+
+class UptimesOut(Output):
+    """The uptimes of some monitors."""
+
+    items: list[UptimeOfMonitor]

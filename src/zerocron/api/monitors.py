@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, cast
 import structlog
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from zerocron.actions.monitors import MonitorSpec, Seen
+from zerocron.actions.monitors import UPTIMES_MAX, MonitorSpec, Seen
 from zerocron.api.access import needs
 from zerocron.api.fields import (
     SORT_TEXT,
@@ -19,6 +19,7 @@ from zerocron.api.fields import (
     maybe_instant,
     page_of,
     read_cursor,
+    read_ids,
     read_instant,
     write_cursor,
 )
@@ -34,7 +35,9 @@ from zerocron.api.monitor_models import (
     PauseIn,
     PingOut,
     PingPage,
+    UptimeOfMonitor,
     UptimeOut,
+    UptimesOut,
 )
 from zerocron.api.notify_models import MonitorNotifyOut, changed_notify, notify_out
 from zerocron.api.services import KEY_REUSED, OnceKey, Services, Use, Who, note_replay
@@ -106,6 +109,31 @@ async def list_monitors(
     )
     more = None if following is None else write_cursor(*following)
     return MonitorPage(items=[_out(seen, who, request, services) for seen in shown], next_cursor=more)
+
+
+@router.get("/uptimes", response_model=UptimesOut)
+@needs(Permission.READ)
+async def show_uptimes(
+    who: Who,
+    services: Use,
+    ids: Annotated[
+        str,
+        Query(
+            max_length=UPTIMES_MAX * 37,
+            description=f"Ids of monitors, at most {UPTIMES_MAX}, with commas between them. One that is not known is "
+            "left out.",
+            examples=["01999b6e-0c1d-7a52-9c07-1f6d6f0a4c11"],
+        ),
+    ],
+    days: Annotated[int, Query(ge=1, le=90, description="How many days, today included.")] = 30,
+) -> UptimesOut:
+    """How long some monitors were up and down, together and day by day. Of one that changed more often than 500 times,
+    the time before the last 500 changes counts as neither.
+    """
+    found = await services.monitors.uptimes(who.team_id, read_ids(ids, "ids", UPTIMES_MAX), days=days)
+    return UptimesOut(
+        items=[UptimeOfMonitor(monitor_id=one, **_uptime(zone, days)) for one, (zone, days) in found.items()]
+    )
 
 
 @router.get("/{monitor_id}", response_model=MonitorOut)
@@ -207,16 +235,8 @@ async def show_uptime(
     days: Annotated[int, Query(ge=1, le=366, description="How many days, today included.")] = 30,
 ) -> UptimeOut:
     """How long the monitor was up and down, day by day."""
-    seen = await services.monitors.get(who.team_id, monitor_id)
-    found = await services.monitors.uptime(who.team_id, monitor_id, days=days)
-    up_ms, down_ms = sum(day.up_ms for day in found), sum(day.down_ms for day in found)
-    return UptimeOut(
-        timezone=seen.monitor.expectation.schedule.timezone,
-        up_ratio=round(up_ms / (up_ms + down_ms), 6) if up_ms + down_ms else None,
-        downs=sum(day.downs for day in found),
-        down_seconds=down_ms / 1000,
-        items=[_day_out(day) for day in found],
-    )
+    zone, found = await services.monitors.uptime(who.team_id, monitor_id, days=days)
+    return UptimeOut(**_uptime(zone, found))
 
 
 _NO_TOKEN = "Its ping token cannot be opened here. Pings with it still count; to see one, make a new one."
@@ -312,6 +332,18 @@ def _flip_out(flip: FlipRow) -> FlipOut:
         missed=details.get("missed", 0),
         lasted_ms=flip.at - details.get("previous_since", flip.at),
     )
+
+
+def _uptime(timezone: str, days: list[Day]) -> dict[str, Any]:
+    """The fields of an UptimeOut."""
+    up_ms, down_ms = sum(day.up_ms for day in days), sum(day.down_ms for day in days)
+    return {
+        "timezone": timezone,
+        "up_ratio": round(up_ms / (up_ms + down_ms), 6) if up_ms + down_ms else None,
+        "downs": sum(day.downs for day in days),
+        "down_seconds": down_ms / 1000,
+        "items": [_day_out(day) for day in days],
+    }
 
 
 def _day_out(day: Day) -> DayOut:

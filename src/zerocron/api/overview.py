@@ -20,10 +20,9 @@ from zerocron.actions.overview import (
     three_of,
 )
 from zerocron.api.access import needs
-from zerocron.api.fields import Identifier, InstantText, JobId, Output, instant
+from zerocron.api.fields import Identifier, InstantText, JobId, Output, instant, read_ids
 from zerocron.api.services import Use, Who
 from zerocron.core.access import Permission
-from zerocron.core.errors import Invalid
 from zerocron.core.model import RunStatus
 
 router = APIRouter(prefix="/v1")
@@ -211,10 +210,7 @@ async def show_strips(
     ],
 ) -> StripsOut:
     """The last 24 hours of some jobs, one mark for each run."""
-    wanted = [one.strip() for one in ids.split(",") if one.strip()]
-    if len(wanted) > STRIP_JOBS_MAX:
-        raise Invalid(f"Ask for at most {STRIP_JOBS_MAX} jobs at once; these are {len(wanted)}.", field="ids")
-    found = await services.overview.strips(who.team_id, wanted)
+    found = await services.overview.strips(who.team_id, read_ids(ids, "ids", STRIP_JOBS_MAX))
     return StripsOut(
         items=[
             StripOut(

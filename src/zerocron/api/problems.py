@@ -81,7 +81,9 @@ class Problem(Output):
     code: str = Field(
         default="",
         description="What a program can do about it. `reauthenticate` with a 403: the same request succeeds once the "
-        "person has proved anew who they are. `code_needed` with a 401: a code of the second factor, too.",
+        "person has proved anew who they are. `code_needed` with a 401: a code of the second factor, too. With a 409, "
+        "of an `Idempotency-Key`: `key_reused` for another request, `made_before` what is shown only once, or "
+        "`made_and_gone` since.",
     )
     error_id: str = Field(default="", description="With a 500: the id under which the server's log has the rest.")
 
@@ -138,7 +140,7 @@ def of_error(error: ZerocronError) -> Response:
         errors=error.fields if isinstance(error, Invalid) else (),
         suggestions=error.suggestions if isinstance(error, Invalid) else (),
         headers=headers,
-        **({"code": error.code} if isinstance(error, Forbidden | Unauthorized) and error.code else {}),
+        **({"code": error.code} if isinstance(error, Conflict | Forbidden | Unauthorized) and error.code else {}),
     )
 
 

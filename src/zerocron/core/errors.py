@@ -62,7 +62,11 @@ class NotFound(ZerocronError):
 
 
 class Conflict(ZerocronError):
-    """The thing is in a state that does not allow this."""
+    """The thing is in a state that does not allow this. `code` is for programs: of some, what it is."""
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Unauthorized(ZerocronError):

@@ -21,10 +21,12 @@ it is: it is too early then, never too late, so that a ping costs no index entry
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from enum import StrEnum
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from zerocron.core.model import Instant
@@ -539,10 +541,13 @@ class Day(NamedTuple):
 def uptime(
     flips: Iterable[tuple[Instant, str]], shown_at_start: str, *, start: Instant, now: Instant, timezone: str
 ) -> list[Day]:
-    """The days from the one `start` lies in to today, oldest first; `flips` are (at, what it showed from then on)."""
+    """The days from the one `start` lies in to today, oldest first; `flips` are (at, what it showed from then on), of
+    which those up to `start` say what it showed then."""
     days: list[Day] = []
     shown = shown_at_start
-    waiting = sorted(flips)
+    waiting = deque(sorted(flips, key=itemgetter(0)))
+    while waiting and waiting[0][0] <= start:
+        shown = waiting.popleft()[1]
     begin = start
     for name, end in _days(start, now, timezone):
         up = down = downs = 0
@@ -554,7 +559,7 @@ def uptime(
             down += length if shown == Health.DOWN else 0
             at = max(at, following)
             if following < end:
-                shown = waiting.pop(0)[1]
+                shown = waiting.popleft()[1]
                 downs += shown == Health.DOWN
         days.append(Day(name, up, down, downs))
         begin = end

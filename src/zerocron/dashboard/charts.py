@@ -44,6 +44,8 @@ class Bars:
 STRIP_MARKS = 100
 STRIP_STEP, STRIP_WIDTH, STRIP_HEIGHT = 6, 4, 20
 BAD = frozenset(("failed", "lost"))
+DAYS = 30
+DAY_HEIGHTS = {"down": 20, "up": 14, "none": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,18 @@ class Strip:
     count: int
     paths: Mapping[str, str]
     failures: Sequence[tuple[int, Mapping[str, Any]]]
+
+
+def days(kinds: Sequence[str]) -> dict[str, str]:
+    """The last days of a monitor in a box of 180 by 20, today at the right, as one path for each kind: `up`, `down`,
+    `none`. Days before it was made are of no kind."""
+    paths: dict[str, str] = {}
+    whole = ["none"] * (DAYS - len(kinds)) + list(kinds[-DAYS:])
+    for index, kind in enumerate(whole):
+        height = DAY_HEIGHTS[kind]
+        bar = f"M{index * STRIP_STEP} {STRIP_HEIGHT - height}h{STRIP_WIDTH}v{height}h-{STRIP_WIDTH}z"
+        paths[kind] = paths.get(kind, "") + bar
+    return paths
 
 
 def strip(marks: Sequence[Mapping[str, Any]]) -> Strip:

@@ -27,8 +27,8 @@ def _site_of(name: str, language: str) -> Starlette:
     return Starlette(routes=site.routes())
 
 
-_OF_THE_ADDRESS = (b"content-length", b"content-type", b"cookie", b"origin", b"sec-fetch-site")
-"""Headers that tell of the gallery's own address. A form that a specimen sends comes from a page of the site."""
+OF_THE_BROWSER = (b"content-length", b"content-type", b"cookie", b"origin", b"sec-fetch-site")
+"""Not passed on: a specimen that is a form was sent from a page of ours, whatever brought somebody to the gallery."""
 
 
 class _Shown:
@@ -44,7 +44,7 @@ class _Shown:
         asked = Request(scope).query_params.get("language", "")
         language = asked if asked in LANGUAGES else DEFAULT
         cookies = f"{Request(scope).headers.get('cookie', '')}; 0cron-language={language}".encode()
-        headers = [pair for pair in scope["headers"] if pair[0] not in _OF_THE_ADDRESS]
+        headers = [pair for pair in scope["headers"] if pair[0] not in OF_THE_BROWSER]
         inner = {
             **scope,
             "method": "GET" if form is None else "POST",

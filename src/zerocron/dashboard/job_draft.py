@@ -15,7 +15,7 @@ from typing import Any
 
 from zerocron.core.alerting import EVENTS, JOB_DEFAULT
 from zerocron.core.spans import read_seconds, span
-from zerocron.dashboard.visit import Form
+from zerocron.dashboard.forms import Form
 
 Json = Mapping[str, Any]
 

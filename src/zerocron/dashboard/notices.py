@@ -28,6 +28,7 @@ def N_(text: str) -> str:
 TEXTS: Mapping[str, str] = {
     "saved": N_("Saved."),
     "created": N_("Created."),
+    "created_before": N_("This form was sent before: here is what it made. It was not made a second time."),
     "deleted": N_("Deleted."),
     "paused": N_("Paused."),
     "resumed": N_("Resumed."),

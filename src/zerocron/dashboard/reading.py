@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from zerocron.dashboard.asking import Answer, Problem
-from zerocron.dashboard.visit import Form
+from zerocron.dashboard.forms import Form
 
 UNITS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
 UNIT = "_unit"

@@ -8,6 +8,7 @@ another site, whatever the form does.
 from __future__ import annotations
 
 import gzip
+import re
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,10 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from babel.numbers import format_decimal
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup, escape
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -38,6 +42,7 @@ POLICY = (
 )
 STATIC = "/static/{name}"
 PACKED_FROM_BYTES = 1_000
+CODED = re.compile("`([^`]{1,200})`")
 
 
 @dataclass
@@ -106,7 +111,9 @@ class Site:
         )
         environment.install_gettext_translations(words_of(language), newstyle=True)  # type: ignore[attr-defined]
         environment.globals["strip_of"] = charts.strip
+        environment.globals["ngettext"] = _counted(environment.globals["ngettext"], language)
         # For a sentence of the API. `_()` takes what it is given for HTML, which only a text of a template is.
+        environment.filters["coded"] = _coded
         environment.filters["said"] = partial(said, language)
         return environment
 
@@ -163,6 +170,21 @@ class Site:
         if problem.code == "reauthenticate":
             return visit.page("shared/confirm.html", next=visit.here)
         return visit.page("shared/error.html", problem=problem)
+
+
+def _coded(text: str) -> Markup:
+    """A sentence of the API with what it has between backticks as code."""
+    return Markup(CODED.sub(r"<code>\1</code>", str(escape(text))))
+
+
+def _counted(ngettext: Any, language: str) -> Callable[..., Any]:
+    """`ngettext` with its number as it is written in the language, where a template does not say how it is shown."""
+
+    @pass_context
+    def counted(context: Context, one: str, many: str, count: int, **given: Any) -> Any:
+        return ngettext(context, one, many, count, **{"num": format_decimal(count, locale=language), **given})
+
+    return counted
 
 
 def _nothing(_permission: str) -> bool:

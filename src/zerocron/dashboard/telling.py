@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from babel import Locale
-from babel.dates import format_date, format_datetime, format_time, format_timedelta
+from babel.dates import format_datetime, format_skeleton, format_time, format_timedelta
 from babel.numbers import format_decimal, format_percent
 from markupsafe import Markup, escape
 
@@ -62,8 +62,7 @@ class Telling:
         today = self.now.astimezone(self.zone)
         if local.date() == today.date():
             return self._clock(local)
-        pattern = "d MMM" if local.year == today.year else "d MMM y"
-        day = format_date(local, pattern, locale=self.language)
+        day = format_skeleton("MMMd" if local.year == today.year else "yMMMd", local, locale=self.language)
         return f"{day}, {format_time(local, 'short', locale=self.language)}"
 
     def _ago(self, local: datetime) -> str:
@@ -114,8 +113,9 @@ class Telling:
         """Bytes, in units of 1,000."""
         if count is None:
             return "—"
-        value, unit = float(count), "B"
-        for unit in ("B", "kB", "MB", "GB", "TB"):  # noqa: B007 - the last one is used
+        byte = "o" if self.language == "fr" else "B"
+        value, unit = float(count), byte
+        for unit in (byte, f"k{byte}", f"M{byte}", f"G{byte}", f"T{byte}"):  # noqa: B007 - the last one is used
             if value < 1_000:
                 break
             value /= 1_000

@@ -7,54 +7,42 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import quote, urlencode
 from zoneinfo import ZoneInfo
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from zerocron.core.model import DEFAULT_TEAM_ID
+from zerocron.core.schedule.zones import timezones
 from zerocron.dashboard.asking import Answer, Api, Problem, Query
+from zerocron.dashboard.forms import FORM_BYTES_MAX, Form, read_form
+from zerocron.dashboard.notices import N_
 from zerocron.dashboard.telling import Telling, read_instant
-from zerocron.dashboard.words import DEFAULT, LANGUAGES, said, wanted_language
+from zerocron.dashboard.words import DEFAULT, LANGUAGES, said, wanted_language, words_of
 
 if TYPE_CHECKING:
     from zerocron.dashboard.site import Site
 
-FIELDS_MAX = 500
-FORM_BYTES_MAX = 1_572_864
 TIME_TO_TYPE = timedelta(minutes=3)
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "0cron-theme"
 LANGUAGE_COOKIE = "0cron-language"
+TOO_LARGE = N_("This form is too large to be read. Go back: what you typed is still there. Keep large data elsewhere.")
+SENT_BEFORE: Mapping[str, str] = {
+    "made_before": N_(
+        "This form was sent before. The key that it made was shown then, and only then: if you did not keep it, send "
+        "the form again to make another."
+    ),
+    "made_and_gone": N_(
+        "This form was sent before, and what it made was deleted since. Send it again to make another."
+    ),
+    "key_reused": N_("This form was sent before, with something else in it. Send it again."),
+}
+"""What the API says of an `Idempotency-Key`, to whoever sent a form twice. A form shown anew has another key."""
+UNREADABLE = N_("This form cannot be read. Go back, and send it again.")
 
 View = Callable[["Visit"], Awaitable[Response]]
-
-
-class Form:
-    """The fields of a form: texts, the last of each name, or all of a name."""
-
-    def __init__(self, pairs: list[tuple[str, str]]) -> None:
-        self._pairs = pairs
-
-    def get(self, name: str, default: str = "") -> str:
-        """The field with the blanks around it taken away."""
-        found = [value for key, value in self._pairs if key == name]
-        return found[-1].strip() if found else default
-
-    def raw(self, name: str) -> str:
-        """The field as it was typed, with the line ends of a text area as they are elsewhere."""
-        found = [value for key, value in self._pairs if key == name]
-        return found[-1].replace("\r\n", "\n") if found else ""
-
-    def all(self, name: str) -> list[str]:
-        return [value.strip() for key, value in self._pairs if key == name]
-
-    def has(self, name: str) -> bool:
-        return any(key == name for key, _ in self._pairs)
-
-    def pairs(self) -> list[tuple[str, str]]:
-        return list(self._pairs)
 
 
 @dataclass(slots=True)
@@ -106,22 +94,31 @@ class Visit:
         return self.request.query_params
 
     @property
+    def chunk(self) -> int:
+        """Which page of a list that grows below itself is asked for, from 1: the parts of the list have ids."""
+        given = self.query.get("chunk", "")
+        return int(given) if given.isascii() and given.isdigit() and len(given) < 6 else 1
+
+    @property
     def is_fragment(self) -> bool:
         """Asked by a script for a part of a page."""
         return self.request.headers.get("hx-request") == "true" and "hx-boosted" not in self.request.headers
 
-    async def form(self) -> Form:
-        """The fields that were sent. Raises Problem for a form that is larger than any of ours can be."""
+    async def form(self, *, bytes_max: int = FORM_BYTES_MAX) -> Form:
+        """The fields that were sent. Raises Problem for a form that is larger than it can be."""
         content = bytearray()
         async for part in self.request.stream():
             content += part
-            if len(content) > FORM_BYTES_MAX:
-                raise self._refusal(413, "Content Too Large", "This form is too large.")
+            if len(content) > bytes_max:
+                raise self._refusal(413, "Content Too Large", self._worded(TOO_LARGE))
         try:
-            pairs = parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX)
+            return read_form(bytes(content), self.request.headers.get("content-type", ""))
         except ValueError:
-            raise self._refusal(400, "Bad Request", "This form cannot be read.") from None
-        return Form(pairs)
+            raise self._refusal(400, "Bad Request", self._worded(UNREADABLE)) from None
+
+    def _worded(self, text: str) -> str:
+        """A text of the pages in the reader's language."""
+        return words_of(self.language).gettext(text)
 
     def _refusal(self, status: int, title: str, detail: str) -> Problem:
         return Problem(Answer(status, {"title": title, "detail": detail}), self.said)
@@ -145,10 +142,18 @@ class Visit:
         """A sentence of the API in the reader's language; any other text as it is."""
         return said(self.language, text)
 
+    @property
+    def timezone(self) -> str:
+        return "UTC" if self.signed is None else str(self.signed.person["timezone"])
+
+    @property
+    def timezones(self) -> list[str]:
+        """What a field for a time zone offers: who looks has most to do with their own."""
+        return list(dict.fromkeys((self.timezone, *timezones())))
+
     @cached_property
     def telling(self) -> Telling:
-        zone = "UTC" if self.signed is None else str(self.signed.person["timezone"])
-        return Telling(self.language or DEFAULT, ZoneInfo(zone), self.site.now())
+        return Telling(self.language or DEFAULT, ZoneInfo(self.timezone), self.site.now())
 
     @property
     def theme(self) -> str:
@@ -179,12 +184,22 @@ class Visit:
             return Response(status_code=204, headers={"HX-Redirect": to})
         return RedirectResponse(to, 303)
 
+    def made(self, to: str, answer: Answer) -> Response:
+        """On to what a form made, or had made when it was sent before."""
+        return self.go(to, done="created_before" if answer.is_replay else "created")
+
+    def in_words(self, problem: Problem) -> Problem:
+        """The same, without what only a program knows of its requests."""
+        if problem.code in SENT_BEFORE:
+            problem.detail = self._worded(SENT_BEFORE[problem.code])
+        return problem
+
     def refused(self, problem: Problem, template: str, /, **content: Any) -> HTMLResponse:
         """The form again, with what was wrong. Raises the problem again when it is not about what was typed."""
         if problem.status not in (400, 402, 403, 404, 409, 413, 422, 429) or problem.code == "reauthenticate":
             raise problem
         self.status = problem.status if problem.status != 404 else 422
-        return self.page(template, problem=problem, **content)
+        return self.page(template, problem=self.in_words(problem), **content)
 
 
 def back_to(address: str | None, otherwise: str = "/") -> str:

@@ -174,9 +174,14 @@ Piece = Every | Count | _Day | _Hour | Zone | On | Ahead | After | No
 # ---- builders: what a row's `build` may be -------------------------------------------------------------------------
 
 
-def about(times: Any) -> No:
+def about(_word: Any, times: Any) -> No:
     """A time that is not meant exactly."""
     return No("about", instead=(Clock(times),))
+
+
+def loosely(build: Callable[..., Any]) -> Callable[..., No]:
+    """A rhythm or a wait that is not meant exactly, which `build` makes of the rest of the pattern."""
+    return lambda _word, *values: No("loose", instead=(build(*values),))
 
 
 def give(value: Any) -> Callable[..., Any]:

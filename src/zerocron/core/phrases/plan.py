@@ -45,7 +45,7 @@ from .refusals import ideas_for
 from .times import exact, half_known, part_hours, resolve, window_times
 
 LONGEST_INTERVAL_S: Final = 366 * 86_400
-_SEPARABLE: Final = ("bounded", "exception", "holiday", "random", "zone", "zone_abbreviation", "zone_offset")
+_SEPARABLE: Final = ("bounded", "exception", "holiday", "loose", "random", "zone", "zone_abbreviation", "zone_offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +93,26 @@ def _instead(pieces: Sequence[Any], at: int, no: m.No, timezone: str, now: int) 
     """The phrase with what may have been meant in the place of the refused words, or without them."""
     ideas: list[Idea] = []
     for piece in no.instead:
-        ideas += _rest([*pieces[:at], piece, *pieces[at + 1 :]], len(pieces), m.No("zone"), timezone, now)
+        try:
+            ideas.append(_decide(gather(_without_no([*pieces[:at], piece, *pieces[at + 1 :]])), [], timezone, now))
+        except Refused as refused:
+            ideas += refused.ideas
+        except SaidTwice:
+            continue
     return ideas or _rest(pieces, at, no, timezone, now)
 
 
 def _rest(pieces: Sequence[Any], at: int, no: m.No, timezone: str, now: int) -> list[Idea]:
-    """The phrase without the refused words; words behind them may belong to them, except behind a zone."""
-    rest = [*pieces[:at], *(pieces[at + 1 :] if no.reason.startswith("zone") else ())]
-    rest = [piece for piece in rest if not isinstance(piece, m.No)]
+    """The phrase without the refused words; words behind them may belong to them, except behind a zone or "about"."""
+    rest = [*pieces[:at], *(pieces[at + 1 :] if no.reason.startswith(("zone", "loose")) else ())]
     try:
-        return [_decide(gather(rest), [], timezone, now)] if no.reason in _SEPARABLE else []
+        return [_decide(gather(_without_no(rest)), [], timezone, now)] if no.reason in _SEPARABLE else []
     except (Refused, SaidTwice):
         return []
+
+
+def _without_no(pieces: Sequence[Any]) -> list[Any]:
+    return [piece for piece in pieces if not isinstance(piece, m.No)]
 
 
 def _halves(pieces: Sequence[Any], at: int, timezone: str, now: int) -> list[Idea]:

@@ -304,11 +304,18 @@ def _page(of: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 _LIST: dict[str, Any] = {
     "GET /v1/monitors": page_of(ALL, "more"),
-    f"GET /v1/monitors/{BACKUP['id']}/uptime": uptime({1: 14_912}, days=30),
-    f"GET /v1/monitors/{SENSOR['id']}/uptime": uptime({}, days=30),
-    f"GET /v1/monitors/{EXPORT['id']}/uptime": uptime({0: 19_627, 4: 1_200, 11: 300}, days=30),
-    f"GET /v1/monitors/{NEW['id']}/uptime": uptime({}, days=30, known=0),
-    f"GET /v1/monitors/{PAUSED['id']}/uptime": uptime({}, days=30, known=12),
+    "GET /v1/monitors/uptimes": {
+        "items": [
+            {"monitor_id": of["id"], **uptime(downs, days=30, known=known)}
+            for of, downs, known in (
+                (BACKUP, {1: 14_912}, 30),
+                (SENSOR, {}, 30),
+                (EXPORT, {0: 19_627, 4: 1_200, 11: 300}, 30),
+                (NEW, {}, 0),
+                (PAUSED, {}, 12),
+            )
+        ]
+    },
 }
 _NEW_PAGE = {
     **_page(NEW),
@@ -334,6 +341,7 @@ _ODD_PAGE = {
     **_page(_ODD),
     f"GET /v1/monitors/{_ODD['id']}/pings": _ODD_PINGS,
     "GET /v1/monitors": page_of([_ODD]),
+    "GET /v1/monitors/uptimes": {"items": [{"monitor_id": _ODD["id"], **uptime({3: 60}, days=30)}]},
     "GET /v1/channels": _ODD_CHANNELS,
 }
 _ODD_REFUSED = {**REFUSED, "detail": HOSTILE, "suggestions": [HOSTILE]}

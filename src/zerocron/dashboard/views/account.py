@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-from functools import cache
-from importlib import resources
 from typing import Any
 
 from starlette.responses import Response
@@ -69,18 +67,10 @@ async def _content(visit: Visit) -> dict[str, Any]:
     return {
         "browsers": browsers,
         "has_more_browsers": more is not None,
-        "zones": zones(),
         "identities": await _identities(visit),
         "oidc": await _issuer(visit),
         "refusal": refusal_of(visit),
     }
-
-
-@cache
-def zones() -> tuple[str, ...]:
-    """The time zones there are, but for those that are only an offset or another name kept for old machines."""
-    listed = resources.files("tzdata").joinpath("zones").read_text(encoding="ascii").split()
-    return ("UTC", *sorted(name for name in listed if "/" in name and not name.startswith(("Etc/", "SystemV/", "US/"))))
 
 
 def browser_of(user_agent: str) -> tuple[str, str]:

@@ -17,11 +17,10 @@ async def show_all(visit: Visit) -> Response:
     """GET /alerts."""
     asked = {name: visit.query.get(name, "") for name in ("status", "channel", "subject")}
     asked["status"] = asked["status"] if asked["status"] in STATUSES else ""
-    here = visit.query.get("cursor", "")
-    query = {**asked, "cursor": here}
+    query = {**asked, "cursor": visit.query.get("cursor", "")}
     if visit.is_fragment:
         alerts, cursor = await lines_of(visit.api, "/v1/alerts", query)
-        return visit.page("alerts/rows.html", alerts=alerts, cursor=cursor, asked=asked, here=here)
+        return visit.page("alerts/rows.html", alerts=alerts, cursor=cursor, asked=asked)
     (alerts, cursor), (channels, _more) = await asyncio.gather(
         lines_of(visit.api, "/v1/alerts", query),
         lines_of(visit.api, "/v1/channels", {"limit": CHANNELS_SHOWN_MAX}),
@@ -31,7 +30,6 @@ async def show_all(visit: Visit) -> Response:
         alerts=alerts,
         cursor=cursor,
         asked=asked,
-        here=here,
         channels=channels,
         statuses=STATUSES,
     )

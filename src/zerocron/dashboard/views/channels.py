@@ -9,10 +9,11 @@ from typing import Any
 from starlette.responses import Response
 
 from zerocron.dashboard.asking import Problem
+from zerocron.dashboard.forms import Form
 from zerocron.dashboard.reading import typed
 from zerocron.dashboard.rights import unable
 from zerocron.dashboard.routes import Page, act, page
-from zerocron.dashboard.visit import Form, Visit, lines_of
+from zerocron.dashboard.visit import Visit, lines_of
 
 API = "/v1/channels"
 ALERTS_SHOWN = 10
@@ -23,8 +24,7 @@ LONG_FIELDS = ("headers", "template")
 async def show_all(visit: Visit) -> Response:
     """GET /channels."""
     items, cursor = await lines_of(visit.api, API, {"cursor": visit.query.get("cursor")})
-    here = visit.query.get("cursor", "")
-    content = {"channels": items, "cursor": cursor, "here": here, "is_first": not here}
+    content = {"channels": items, "cursor": cursor, "is_first": not visit.query.get("cursor")}
     if visit.is_fragment:
         return visit.page("channels/rows.html", **content)
     return visit.page("channels/channels.html", kinds=[] if items else await _kinds(visit), **content)
@@ -73,7 +73,7 @@ async def create(visit: Visit) -> Response:
         made = await visit.api.make(API, document, once=form.get("once"))
     except Problem as problem:
         return visit.refused(problem, "channels/form.html", kind=kind, channel=None, fields=_kept(kind, form))
-    return visit.go(f"/channels/{made.data['id']}", done="created")
+    return visit.made(f"/channels/{made.data['id']}", made)
 
 
 async def show_edit(visit: Visit) -> Response:

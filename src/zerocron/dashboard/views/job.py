@@ -16,7 +16,7 @@ from zerocron.dashboard import charts
 from zerocron.dashboard.asking import Answer, Problem
 from zerocron.dashboard.routes import Page, act, page
 from zerocron.dashboard.telling import read_instant
-from zerocron.dashboard.views.jobs import UNDER_WAY, chunk_of, state_of
+from zerocron.dashboard.views.jobs import UNDER_WAY, state_of
 from zerocron.dashboard.visit import Visit, lines_of
 from zerocron.dashboard.words import words_of
 
@@ -124,7 +124,6 @@ async def _runs(visit: Visit) -> dict[str, Any]:
         "status": status,
         "given": {"status": status} if status else {},
         "cursor": cursor,
-        "chunk": chunk_of(visit),
         "under_way": UNDER_WAY,
     }
 

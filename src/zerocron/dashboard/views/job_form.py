@@ -14,12 +14,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from babel.dates import format_skeleton, format_time
 from starlette.responses import Response
 
-from zerocron.core.model import RetryPolicy
+from zerocron.core.model import BODY_BYTES_MAX, RetryPolicy
 from zerocron.core.retry import ATTEMPTS_MAX, backoff_ms
-from zerocron.core.schedule.zones import timezones
 from zerocron.dashboard import job_draft
 from zerocron.dashboard.asking import Answer, Problem
 from zerocron.dashboard.exchange import Shown
+from zerocron.dashboard.forms import LONG_FORM_BYTES_MAX
 from zerocron.dashboard.job_draft import DEFAULTS, Draft, Unsaid, differing, names_of, open_sections, placed, seen_of
 from zerocron.dashboard.notices import N_
 from zerocron.dashboard.routes import Page, act, page
@@ -106,7 +106,7 @@ async def new(visit: Visit) -> Response:
     """GET /jobs/new: empty, or as another job is (`?clone=ID`); `?curl=1` asks for a command first."""
     _writers_only(visit)
     content = Content(Draft.of_job(DEFAULTS), is_curl_open=visit.query.get("curl") == "1")
-    content.draft.texts["timezone"] = _own_zone(visit)
+    content.draft.texts["timezone"] = visit.timezone
     original = visit.query.get("clone", "")
     if original:
         job = await visit.api.get(f"/v1/jobs/{segment(original)}")
@@ -138,19 +138,19 @@ async def save(visit: Visit) -> Response:
 
 async def preview_part(visit: Visit) -> Response:
     """POST /jobs/new/preview: what the schedule means."""
-    draft = Draft.of_form(await visit.form())
+    draft = Draft.of_form(await visit.form(bytes_max=LONG_FORM_BYTES_MAX))
     return visit.page("job_form/preview.html", draft=draft, preview=await _preview(visit, draft))
 
 
 async def waits_part(visit: Visit) -> Response:
     """POST /jobs/new/waits: when a failed run would be tried again."""
-    draft = Draft.of_form(await visit.form())
+    draft = Draft.of_form(await visit.form(bytes_max=LONG_FORM_BYTES_MAX))
     return visit.page("job_form/waits.html", draft=draft, waits=_waits(draft))
 
 
 async def try_part(visit: Visit) -> Response:
     """POST /jobs/new/try: the request is sent once, and what comes back is shown."""
-    content = Content(Draft.of_form(await visit.form()))
+    content = Content(Draft.of_form(await visit.form(bytes_max=LONG_FORM_BYTES_MAX)))
     await _try(visit, content)
     return visit.page("job_form/tried.html", tried=content.tried, try_problem=content.try_problem)
 
@@ -160,7 +160,7 @@ async def try_part(visit: Visit) -> Response:
 
 async def _act(visit: Visit, job: Mapping[str, Any] | None) -> Response:
     """One of the buttons of the form, which works without scripts: `do` says which."""
-    form = await visit.form()
+    form = await visit.form(bytes_max=LONG_FORM_BYTES_MAX)
     content = Content(Draft.of_form(form), job, copied=form.get("copied"), curl=form.raw("curl"), once=form.get("once"))
     wanted = form.get("do", "save")
     for name in ("schedule", "timezone"):
@@ -190,24 +190,32 @@ async def _save(visit: Visit, content: Content) -> Response:
         if content.theirs:
             return await _form(visit, content, _local(visit, 409, CHANGED_MEANWHILE))
     try:
-        made = await _send(visit, given, job, once=content.once)
+        if job is None:
+            made = await _make(visit, given, once=content.once)
+            return visit.made(f"/jobs/{made.data['id']}", made)
+        await _change(visit, given, job)
     except Problem as problem:
         if problem.status == 401 or problem.status >= 500 or problem.code == "reauthenticate":
             raise
-        problem.errors = placed(problem.errors, draft.rows)
+        # All that is long in a job is its body, with what JSON has to escape in it.
+        visit.in_words(problem)
+        problem.errors = {"body": problem.detail} if problem.status == 413 else placed(problem.errors, draft.rows)
         return await _form(visit, content, problem)
-    return visit.go(f"/jobs/{made['id']}", done="created" if job is None else "saved")
+    return visit.go(f"/jobs/{job['id']}", done="saved")
 
 
-async def _send(visit: Visit, given: Mapping[str, Any], job: Mapping[str, Any] | None, *, once: str) -> Any:
-    if job is None:
-        needed = {name: given[name] for name in job_draft.NEEDED}
-        document = needed | differing(given, DEFAULTS) | {"language": visit.language}
-        return (await visit.api.make("/v1/jobs", document, once=once)).data
+async def _make(visit: Visit, given: Mapping[str, Any], *, once: str) -> Answer:
+    needed = {name: given[name] for name in job_draft.NEEDED}
+    document = needed | differing(given, DEFAULTS) | {"language": visit.language}
+    return await visit.api.make("/v1/jobs", document, once=once)
+
+
+async def _change(visit: Visit, given: Mapping[str, Any], job: Mapping[str, Any]) -> None:
     changed = differing(given, job)
     if "schedule" in changed:
         changed["language"] = visit.language
-    return await visit.api.send("PATCH", f"/v1/jobs/{job['id']}", changed) if changed else job
+    if changed:
+        await visit.api.send("PATCH", f"/v1/jobs/{job['id']}", changed)
 
 
 async def _try(visit: Visit, content: Content) -> None:
@@ -266,7 +274,7 @@ async def _form(visit: Visit, content: Content, problem: Problem | None = None) 
         changed=open_sections(changed, ()),
         preview=_as_saved(visit, content) or await _preview(visit, draft),
         waits=_waits(draft),
-        zones=timezones(),
+        body_bytes_max=BODY_BYTES_MAX,
         channels=await _offered(visit, "/v1/channels"),
         secrets=await _offered(visit, "/v1/secrets"),
     )
@@ -360,10 +368,6 @@ def _local(visit: Visit, status: int, text: str, place: str = "") -> Problem:
         group = next(name for name in UNSAID if place == name or place.startswith(f"{name}."))
         errors = [{"field": place, "message": words.gettext(UNSAID[group])}]
     return Problem(Answer(status, {"title": "", "detail": words.gettext(text), "errors": errors}))
-
-
-def _own_zone(visit: Visit) -> str:
-    return str(visit.telling.zone.key)
 
 
 def _writers_only(visit: Visit) -> None:

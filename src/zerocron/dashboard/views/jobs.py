@@ -10,8 +10,9 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from zerocron.dashboard.asking import Answer, Problem
+from zerocron.dashboard.forms import Form
 from zerocron.dashboard.routes import Page, act, page
-from zerocron.dashboard.visit import Form, Visit, lines_of
+from zerocron.dashboard.visit import Visit, lines_of
 from zerocron.dashboard.words import words_of
 
 FILTERS = ("q", "status", "state", "tag", "sort")
@@ -64,7 +65,6 @@ async def _listed(visit: Visit, filters: Mapping[str, str]) -> dict[str, Any]:
         "filters": filters,
         "given": given,
         "cursor": cursor,
-        "chunk": chunk_of(visit),
     }
 
 
@@ -78,12 +78,6 @@ async def _around(visit: Visit) -> dict[str, Any]:
     """What the page has around the table."""
     tags = await visit.api.get("/v1/tags")
     return {"tags": tags["items"], "told": None, "here": ""}
-
-
-def chunk_of(visit: Visit) -> int:
-    """Which page of a list that grows below itself this is, from 1: the parts of it have ids."""
-    given = visit.query.get("chunk", "")
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 6 else 1
 
 
 def state_of(job: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:

@@ -6,20 +6,20 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from itertools import zip_longest
 from typing import Any
-from zoneinfo import available_timezones
 
 from babel.dates import format_date
 from starlette.responses import Response
 
+from zerocron.dashboard import charts
 from zerocron.dashboard.asking import Problem
+from zerocron.dashboard.forms import Form
 from zerocron.dashboard.notices import N_
 from zerocron.dashboard.reading import length_fields, seconds, tags, told, told_fields, typed
 from zerocron.dashboard.rights import unable
 from zerocron.dashboard.routes import Page, act, page
 from zerocron.dashboard.snippets import snippets
-from zerocron.dashboard.visit import Form, Visit, lines_of
+from zerocron.dashboard.visit import Visit, lines_of
 from zerocron.dashboard.words import words_of
 
 API = "/v1/monitors"
@@ -47,10 +47,9 @@ async def show_all(visit: Visit) -> Response:
     here = visit.query.get("cursor", "")
     query = {**asked, "sort": asked["sort"] if asked["sort"] in SORTS[1:] else "", "cursor": here}
     items, cursor = await lines_of(visit.api, API, query)
-    is_refresh = visit.is_fragment and visit.query.get("part") == "live"
-    uptimes = [] if is_refresh else await asyncio.gather(*(_uptime(visit, each["id"], 30) for each in items))
+    uptimes = await _uptimes(visit, [each["id"] for each in items])
     content = {
-        "rows": list(zip_longest(items, (_period(days, 30) for days in uptimes))),
+        "rows": [(each, uptimes.get(each["id"])) for each in items],
         "cursor": cursor,
         "asked": asked,
         "here": here,
@@ -132,7 +131,6 @@ class _Made:
             "fields": dict.fromkeys(TEXTS, "") | dict(self.fields),
             "monitor": self.monitor,
             "channels": await _channels(self.visit),
-            "zones": sorted(available_timezones()),
             "preview": preview,
         }
 
@@ -151,10 +149,10 @@ async def create(visit: Visit) -> Response:
     if form.has("preview"):
         return await _previewed(visit, form, made)
     try:
-        made_now = await visit.api.make(API, _document(visit, form), once=form.get("once"))
+        answer = await visit.api.make(API, _document(visit, form), once=form.get("once"))
     except Problem as problem:
         return visit.refused(problem, "monitors/form.html", **await made.content())
-    return visit.go(f"/monitors/{made_now.data['id']}", done="created")
+    return visit.made(f"/monitors/{answer.data['id']}", answer)
 
 
 async def show_edit(visit: Visit) -> Response:
@@ -275,6 +273,18 @@ async def _uptime(visit: Visit, monitor_id: str, days: int) -> Sequence[Mapping[
     return items
 
 
+async def _uptimes(visit: Visit, monitor_ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+    """The last 30 days of each that there was something to judge of, with the days as a strip."""
+    if not monitor_ids:
+        return {}
+    found = await visit.api.get(f"{API}/uptimes", {"ids": ",".join(monitor_ids), "days": charts.DAYS})
+    return {
+        each["monitor_id"]: {**each, "strip": charts.days([_kind(day) for day in each["items"]])}
+        for each in found["items"]
+        if each["up_ratio"] is not None
+    }
+
+
 def _period(days: Sequence[Mapping[str, Any]], length: int) -> dict[str, Any]:
     """The last `length` days as one: how much of what was judged it was up, and how often it went down."""
     last = days[-length:]
@@ -289,16 +299,19 @@ def _period(days: Sequence[Mapping[str, Any]], length: int) -> dict[str, Any]:
 
 
 def _day(visit: Visit, day: Mapping[str, Any]) -> dict[str, Any]:
-    """A day with its name, and how it looks: up, down for a part of it, or nothing to judge."""
-    kind = "none" if day["uptime"] is None else "down" if day["down_seconds"] else "up"
+    """A day with its name, and how it looks."""
     name = format_date(date.fromisoformat(day["date"]), "medium", locale=visit.language)
-    return {**day, "name": name, "kind": kind}
+    return {**day, "name": name, "kind": _kind(day)}
+
+
+def _kind(day: Mapping[str, Any]) -> str:
+    """How a day looks: up, down for a part of it, or nothing to judge."""
+    return "none" if day["uptime"] is None else "down" if day["down_seconds"] else "up"
 
 
 def _defaults(visit: Visit) -> dict[str, Any]:
-    zone = "UTC" if visit.signed is None else visit.signed.person["timezone"]
     return {
-        "timezone": zone,
+        "timezone": visit.timezone,
         **length_fields("grace_period_seconds", 300),
         **length_fields("max_duration_seconds", None),
         **length_fields("min_duration_seconds", None),

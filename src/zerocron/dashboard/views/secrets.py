@@ -12,11 +12,12 @@ from typing import Any
 from starlette.responses import Response
 
 from zerocron.dashboard.asking import Answer, Problem
+from zerocron.dashboard.forms import Form
 from zerocron.dashboard.notices import N_
 from zerocron.dashboard.reading import refusal
 from zerocron.dashboard.rights import unable, unproved
 from zerocron.dashboard.routes import Page, act, page
-from zerocron.dashboard.visit import Form, Visit, lines_of
+from zerocron.dashboard.visit import Visit, lines_of
 from zerocron.dashboard.words import words_of
 
 API = "/v1/secrets"

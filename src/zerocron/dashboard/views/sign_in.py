@@ -13,8 +13,9 @@ from typing import Any
 from starlette.responses import Response
 
 from zerocron.dashboard.asking import Problem
+from zerocron.dashboard.forms import Form
 from zerocron.dashboard.routes import Page, act, page
-from zerocron.dashboard.visit import LANGUAGE_COOKIE, THEME_COOKIE, THEMES, Form, Visit, back_to
+from zerocron.dashboard.visit import LANGUAGE_COOKIE, THEME_COOKIE, THEMES, Visit, back_to
 from zerocron.dashboard.words import LANGUAGES, words_of
 
 CHOICE_SECONDS = 400 * 86_400

@@ -21,7 +21,7 @@ from zerocron.core.schedule import Schedule
 from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger.alert_tables import alerts, channels
 from zerocron.storage.ledger.dialect import batch, fetch, pack, packed
-from zerocron.storage.ledger.monitor_tables import monitors
+from zerocron.storage.ledger.monitor_tables import flips, monitors
 from zerocron.storage.ledger.people_tables import audit_entries
 from zerocron.storage.ledger.runs import COLUMNS as RUN_COLUMNS
 from zerocron.storage.ledger.tables import RUN_IS_OPEN, executions, job_versions, jobs, runs, sessions
@@ -196,6 +196,48 @@ def _strips_statement(dialect: str) -> Select[Any]:
             runs.c.team_id == team,
             runs.c.scheduled_for >= func.coalesce(oldest_shown, since),
         ),
+    )
+    return packed(dialect, query)
+
+
+def shown_since(
+    connection: Connection, begins: Sequence[tuple[str, Instant]], limit: int
+) -> dict[str, list[tuple[Instant, str]]]:
+    """Of each (monitor id, instant), what it showed from then on, as (at, what it showed from then on), oldest first:
+    the first of them is the flip before the instant, if there is one. Of very many flips the newest `limit`.
+    """
+    query = _shown_since_statement(connection.dialect.name)
+    found: dict[str, list[tuple[Instant, str]]] = {monitor_id: [] for monitor_id, _ in begins}
+    for monitor_id, _number, at, after in fetch(connection, query, pack(begins) | {"newer": limit - 1}):
+        found[monitor_id].append((at, after))
+    return found
+
+
+@cache
+def _shown_since_statement(dialect: str) -> Select[Any]:
+    wanted = batch(dialect, {"id": monitors.c.id.type, "since": BigInteger()}, "wanted")
+    earlier = flips.alias("earlier")
+    newest_first = (
+        select(earlier.c.number)
+        .where(earlier.c.monitor_id == wanted.c.id)
+        .order_by(earlier.c.number.desc())
+        .limit(1)
+        .correlate(wanted)
+    )
+    at_first = newest_first.where(earlier.c.at <= wanted.c.since).scalar_subquery()
+    oldest_read = newest_first.offset(bindparam("newer", type_=Integer())).scalar_subquery()
+    query = (
+        select(flips.c.monitor_id, flips.c.number, flips.c.at, flips.c.after)
+        .join_from(
+            wanted,
+            flips,
+            and_(
+                flips.c.monitor_id == wanted.c.id,
+                flips.c.number >= func.coalesce(at_first, 0),
+                flips.c.number >= func.coalesce(oldest_read, 0),
+            ),
+        )
+        .order_by(flips.c.monitor_id, flips.c.number)
     )
     return packed(dialect, query)
 

@@ -259,6 +259,11 @@ def some(
     return [_monitor(row) for row in fetch(connection, query.limit(limit), {})]
 
 
+def of_ids(connection: Connection, team_id: str, monitor_ids: Sequence[str]) -> list[Monitor]:
+    """Those of the monitors that are the team's and not deleted."""
+    return some(connection, team_id, monitors.c.id.in_(monitor_ids), monitors.c.id, len(monitor_ids))
+
+
 def lock(connection: Connection, monitor_ids: Sequence[str], *, wait: bool) -> dict[str, Watched]:
     """Monitors that are not deleted, held until the transaction ends. `wait` for those that somebody else holds, in
     the order of their ids so that two never wait for each other; else they are left out."""
@@ -369,25 +374,6 @@ def flips_page(connection: Connection, monitor_id: str, *, before: int | None, l
         query = query.where(flips.c.number < before)
     rows = fetch(connection, query.order_by(flips.c.number.desc()).limit(limit), {})
     return [_flip(row) for row in rows]
-
-
-def shown_since(
-    connection: Connection, monitor_id: str, since: Instant, limit: int
-) -> tuple[str | None, list[tuple[Instant, str]]]:
-    """(what the monitor showed at `since`, (at, what it showed then) of each flip after it); None: nothing yet."""
-    earlier = (
-        select(flips.c.after)
-        .where(flips.c.monitor_id == monitor_id, flips.c.at <= since)
-        .order_by(flips.c.number.desc())
-        .limit(1)
-    )
-    later = (
-        select(flips.c.at, flips.c.after)
-        .where(flips.c.monitor_id == monitor_id, flips.c.at > since)
-        .order_by(flips.c.number)
-        .limit(limit)
-    )
-    return connection.scalar(earlier), [(row[0], row[1]) for row in fetch(connection, later, {})]
 
 
 def overdue(connection: Connection, *, before: Instant, limit: int, without: Collection[str] = ()) -> list[Due]:

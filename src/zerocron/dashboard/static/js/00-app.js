@@ -58,6 +58,15 @@
     root.querySelector("[data-focus]")?.focus();
   }
 
+  /* On a phone the places are a line that scrolls: where one is has to be in sight. The page itself stays. */
+  function showPlace() {
+    const here = document.querySelector(".places [aria-current]");
+    const line = here?.closest("nav");
+    if (!line) return;
+    const [own, whole] = [here.getBoundingClientRect(), line.getBoundingClientRect()];
+    line.scrollLeft += own.left + own.width / 2 - whole.left - whole.width / 2;
+  }
+
   document.addEventListener("submit", (event) => {
     const question = event.target.dataset.ask ?? event.submitter?.dataset.ask;
     if (question && !window.confirm(question)) event.preventDefault();
@@ -65,6 +74,7 @@
 
   document.addEventListener("htmx:load", (event) => dress(event.target));
   document.addEventListener("DOMContentLoaded", () => {
+    showPlace();
     dress(document);
     tick();
   });

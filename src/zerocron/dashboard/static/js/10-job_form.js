@@ -16,6 +16,16 @@
     return fresh;
   }
 
+  /* A text that is too long is told before it is sent, and where it is. */
+  document.addEventListener("input", (event) => {
+    const most = Number(event.target.dataset?.bytesMax);
+    if (!most) return;
+    const isLong = event.target.value.length > most / 4 && new Blob([event.target.value]).size > most;
+    event.target.setCustomValidity(isLong ? event.target.dataset.tooLong : "");
+    if (isLong) event.target.reportValidity();
+  });
+  document.addEventListener("invalid", (event) => event.target.closest("details")?.setAttribute("open", ""), true);
+
   document.addEventListener("input", (event) => {
     const row = event.target.closest?.("[data-row]");
     if (row && event.target.value && !row.nextElementSibling?.matches("[data-row]")) grow(row.closest("[data-rows]"));

@@ -9,6 +9,7 @@
     if (asked) asked.value = question && !event.defaultPrevented ? "yes" : "";
   });
 
+  const plural = new Intl.PluralRules(document.documentElement.lang);
   const picks = () => [...document.querySelectorAll("input[data-pick]")];
 
   function tell() {
@@ -23,7 +24,8 @@
     }
     bar.classList.toggle("is-empty", count === 0);
     bar.classList.toggle("is-some", count > 0);
-    bar.querySelector("[data-picked]").textContent = count || "";
+    const told = bar.querySelector("[data-picked]");
+    told.textContent = (plural.select(count) === "one" ? told.dataset.one : told.dataset.many).replace("#", count);
   }
 
   document.addEventListener("change", (event) => {
