@@ -55,7 +55,7 @@ from zerocron.channels.sending import Outlets
 from zerocron.clock import Clock, LedgerClock, SystemClock
 from zerocron.core.access import KEY_SCOPES
 from zerocron.core.addresses import OwnEndpoint, parse_allow
-from zerocron.core.errors import Conflict, Invalid, Unauthorized
+from zerocron.core.errors import Conflict, Invalid, Unauthorized, Unavailable
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.schedule import tzdata_version
 from zerocron.core.sealing import Keyring, new_master_key, read_master_keys
@@ -577,8 +577,12 @@ def _tune_interpreter(settings: Settings) -> None:
 
 
 async def _stop_and_save(loop: Loop, save: Callable[[], Awaitable[object]]) -> None:
+    """What is only counted must not make a failure of a stop: the rest is still to be closed, and told to others."""
     await loop.stop()
-    await save()
+    try:
+        await save()
+    except Unavailable as error:
+        log.warning("not_saved_at_stop", loop=loop.name, reason=error.message)
 
 
 async def _keep_local_key(keys: Keys, path: Path) -> None:

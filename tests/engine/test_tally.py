@@ -11,11 +11,14 @@ from tests.engine.house import WatchedLedger
 from tests.storage.samples import HOUR, NOON, a_job, keep_counted, sqlite_ledger
 from tests.support.clock import ManualClock
 
+from zerocron.app import _stop_and_save
 from zerocron.core.errors import Unavailable, Unclear
 from zerocron.core.histogram import size_of
 from zerocron.core.hours import Totals
 from zerocron.core.model import DEFAULT_TEAM_ID
+from zerocron.engine.run import Loop
 from zerocron.engine.tally import Lateness, Tally
+from zerocron.metrics import Metrics
 from zerocron.storage.ledger import hours
 from zerocron.storage.ledger.database import SqliteLedger
 
@@ -108,3 +111,18 @@ async def test_what_was_perhaps_written_is_not_written_again_and_the_log_says_so
         await tally.save()
         for team in ("a", hours.EVERYBODY):
             assert await inner.read(lambda c, team=team: hours.lateness_of(c, team, 0)) == kept  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("error", [Unavailable("The database is away."), Unclear("Its answer was lost.")])
+async def test_what_cannot_be_saved_at_the_end_is_told_and_the_stop_goes_on(error: Unavailable) -> None:
+    async def save() -> float:
+        raise error
+
+    clock = ManualClock(NOON)
+    loop = Loop("tally", save, clock=clock, metrics=Metrics())
+    loop.start()
+    with structlog.testing.capture_logs() as logs:
+        await _stop_and_save(loop, save)
+    assert [(entry["loop"], entry["reason"]) for entry in logs if entry["event"] == "not_saved_at_stop"] == [
+        ("tally", error.message)
+    ]

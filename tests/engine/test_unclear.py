@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +21,8 @@ from zerocron.core.model import DEFAULT_TEAM_ID, Job, Overlap, RetryPolicy, Run
 from zerocron.engine.finishing import Finished
 from zerocron.engine.sessions import ORPHAN_MS
 from zerocron.engine.starting import StartedBatch
+from zerocron.storage.timetable.contract import job_member
+from zerocron.storage.timetable.memory import MemoryTimetable
 
 pytestmark = pytest.mark.usefixtures("early_ms")
 
@@ -228,3 +232,28 @@ async def test_a_key_finds_what_it_made_even_if_nobody_could_look_it_up(tmp_path
         await house.clock.advance(6)
         assert house.target.seen(URL) == [(run.id, 1)], "the sweep finds it"
         assert await house.sql("SELECT count(*) FROM runs") == [(1,)]
+
+
+@pytest.mark.parametrize("fate", FATES)
+@pytest.mark.parametrize("verb", ["pause", "delete", "edit"])
+async def test_the_timetable_follows_a_change_of_a_job_whose_answer_is_lost(
+    tmp_path: Path, fate: Fate, verb: str
+) -> None:
+    """A job that is gone left its member there until its slot, and one that was moved up was late (I21)."""
+    async with House(tmp_path) as house:
+        job = await house.create("2027-01-15T12:01:30Z", URL)
+        team_id, member = job.team_id, job_member(job.team_id, job.id)
+        sooner = partial(dataclasses.replace, schedule="2027-01-15T12:00:20Z")
+        given = {"edit": [sooner]}.get(verb, [])
+        house.ledger.lose_answer = loses(fate, Job if verb == "edit" else tuple)
+        with pytest.raises(Unclear):
+            await getattr(house.jobs, verb)(team_id, job.id, *given)
+        await house.clock.advance(1)
+        slot = job.state.next_run_at
+        if fate == "committed":
+            slot = NOON + 20_000 if verb == "edit" else None
+        timetable = house.timetable
+        assert isinstance(timetable, MemoryTimetable)
+        assert timetable._due.get(member) == slot
+        await house.clock.advance(120)
+        assert [run.started_at for run in await house.runs(job)] == ([] if slot is None else [slot])

@@ -63,7 +63,7 @@ from zerocron.storage.ledger import signing as signing_rows
 from zerocron.storage.ledger.database import Ledger, Transaction
 from zerocron.storage.ledger.scheduled import Place
 from zerocron.storage.timetable.contract import Timetable, job_member, run_member
-from zerocron.storage.timetable.horizon import point_at
+from zerocron.storage.timetable.horizon import in_step, point_at
 
 T = TypeVar("T")
 
@@ -257,7 +257,7 @@ class Jobs:
             audit.record_of(connection, "job", edited, "edit", by, now, before=was, after=became)
             return edited
 
-        job = await self._write_when_begun(transaction)
+        job = await self._write_when_begun(team_id, job_id, transaction)
         await self._point_at(job)
         return job
 
@@ -304,7 +304,7 @@ class Jobs:
             audit.record_of(connection, "job", resumed, "resume", by, now, before=was, after=became)
             return resumed
 
-        job = await self._ledger.write(transaction)
+        job = await self._write_when_begun(team_id, job_id, transaction)
         await self._point_at(job)
         return job
 
@@ -458,17 +458,18 @@ class Jobs:
             )
             return stopped, waiting
 
-        job, cancelled = await self._write_when_begun(transaction)
+        job, cancelled = await self._write_when_begun(team_id, job_id, transaction)
         members = [run_member(team_id, run.id) for run in cancelled]
         await self._timetable.drop([job_member(team_id, job_id), *members])
         return job
 
-    async def _write_when_begun(self, transaction: Transaction[T]) -> T:
+    async def _write_when_begun(self, team_id: str, job_id: str, transaction: Transaction[T]) -> T:
         """Change a job, but not between the start of a run and the instant of its slot, some milliseconds later: what
         starts nothing more once it has returned must not return before the last thing has begun (promise 8)."""
         while True:
             try:
-                return await self._ledger.write(transaction)
+                async with in_step(self._timetable, job_member(team_id, job_id), self._clock):
+                    return await self._ledger.write(transaction)
             except _BeginsSoon as soon:
                 await self._clock.sleep(max(0, soon.at - self._clock.now()) / 1000)
 

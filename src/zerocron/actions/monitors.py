@@ -57,7 +57,7 @@ from zerocron.storage.ledger.monitors import FlipRow, PingRow, Watched
 from zerocron.storage.ledger.scheduled import Place
 from zerocron.storage.ledger.telling import look_again, tell_flips
 from zerocron.storage.timetable.contract import Timetable, monitor_member
-from zerocron.storage.timetable.horizon import point_at, put_near
+from zerocron.storage.timetable.horizon import in_step, point_at, put_near
 
 log = structlog.get_logger(__name__)
 _told = Recent()
@@ -302,7 +302,8 @@ class Monitors:
                 raise NotFound("There is no such monitor.")
             audit.record_of(connection, "monitor", monitor, "delete", by, now, before={"status": monitor.watch.status})
 
-        await self._ledger.write(transaction)
+        async with in_step(self._timetable, monitor_member(team_id, monitor_id), self._clock):
+            await self._ledger.write(transaction)
         self._tokens.learn([(monitor_id, "", False)])
         await self._timetable.drop([monitor_member(team_id, monitor_id)])
 
@@ -391,7 +392,8 @@ class Monitors:
             look_again(connection, monitor_id, now)
             return saved, alerts
 
-        monitor, alerts = await self._ledger.write(transaction)
+        async with in_step(self._timetable, monitor_member(team_id, monitor_id), self._clock):
+            monitor, alerts = await self._ledger.write(transaction)
         if alerts:
             await put_near(self._timetable, alerts, now)
         await self._point_at(monitor)

@@ -6,8 +6,11 @@ them when they come near.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import AsyncIterator, Mapping
 
+from zerocron.clock import Clock
+from zerocron.core.errors import TimetableAway, Unclear
 from zerocron.core.model import Instant
 from zerocron.storage.timetable.contract import Timetable
 
@@ -29,3 +32,15 @@ async def point_at(timetable: Timetable, member: str, due: Instant | None, now: 
         await timetable.drop([member])
     else:
         await put_near(timetable, {member: due}, now)
+
+
+@contextlib.asynccontextmanager
+async def in_step(timetable: Timetable, member: str, clock: Clock) -> AsyncIterator[None]:
+    """Around a change of what the member stands for. When nobody knows whether it was made, the member is due at once:
+    whoever claims it asks the ledger, and puts it where it belongs or drops it."""
+    try:
+        yield
+    except Unclear:
+        with contextlib.suppress(TimetableAway):
+            await timetable.put({member: clock.now()})
+        raise
