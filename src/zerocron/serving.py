@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -46,52 +45,12 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-class JoinedWrites:
-    """A transport that sends the head of an answer with what follows it in the same turn of the event loop.
-
-    uvicorn writes the two one after the other: two calls to the system and two packets, where an answer is mostly one.
-    """
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._head = b""
-
-    def write(self, data: bytes) -> None:
-        if self._head:
-            data, self._head = self._head + data, b""
-        elif data.startswith(_STATUS_LINE):
-            self._head = data
-            self._loop.call_soon(self._flush)
-            return
-        self._transport.write(data)
-
-    def close(self) -> None:
-        self._flush()
-        self._transport.close()
-
-    def __getattr__(self, name: str) -> Any:
-        """Everything else is the transport's own."""
-        return getattr(self._transport, name)
-
-    def _flush(self) -> None:
-        if self._head:
-            data, self._head = self._head, b""
-            self._transport.write(data)
-
-
-_STATUS_LINE = b"HTTP/1.1 "
-
-
 class BoundedProtocol(HttpToolsProtocol):
     """uvicorn's protocol with a bound on what it holds of a request before anybody has looked at it."""
 
     _bytes_without_body = 0
     _had_body = False
     _head_is_done = False
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(cast(asyncio.Transport, JoinedWrites(transport, self.loop)))
 
     def data_received(self, data: bytes) -> None:
         self._had_body = False

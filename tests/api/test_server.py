@@ -14,8 +14,7 @@ import pytest_asyncio
 from tests.api.support import JOB, Client
 
 from zerocron.app import Node
-from zerocron.clock import a_turn
-from zerocron.serving import HEAD_BYTES_MAX, HttpServer, JoinedWrites, listen, url_of
+from zerocron.serving import HEAD_BYTES_MAX, HttpServer, listen, url_of
 
 
 @dataclass(frozen=True)
@@ -213,44 +212,3 @@ async def test_an_upgrade_is_not_taken(wire: Wire) -> None:
     heard = await wire.say(b"GET /v1/jobs HTTP/1.1\r\n" + wire.head + upgrade + b"\r\n")
 
     assert status_of(heard) == 200  # as if it had not been asked for
-
-
-class Sent(asyncio.Transport):
-    """What was given to the system, call by call."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: list[bytes] = []
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.calls.append(bytes(data))
-
-    def close(self) -> None:
-        self.calls.append(b"(closed)")
-
-    def is_closing(self) -> bool:
-        return b"(closed)" in self.calls
-
-
-async def test_the_head_of_an_answer_goes_out_with_its_body_and_never_waits_for_one() -> None:
-    sent = Sent()
-    joined = JoinedWrites(sent, asyncio.get_running_loop())
-    joined.write(b"HTTP/1.1 200 OK\r\n\r\n")
-    joined.write(b"OK")
-    joined.write(b"more")
-    assert sent.calls == [b"HTTP/1.1 200 OK\r\n\r\nOK", b"more"]
-
-    sent.calls.clear()
-    joined.write(b"HTTP/1.1 200 OK\r\n\r\n")
-    assert sent.calls == []
-    await a_turn()
-    assert sent.calls == [b"HTTP/1.1 200 OK\r\n\r\n"], "what streams has no body yet"
-
-    sent.calls.clear()
-    joined.write(b"HTTP/1.1 204 No Content\r\n\r\n")
-    assert not joined.is_closing()
-    joined.close()
-    assert sent.calls == [b"HTTP/1.1 204 No Content\r\n\r\n", b"(closed)"]
-    assert joined.is_closing()
-    await a_turn()
-    assert len(sent.calls) == 2
