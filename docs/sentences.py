@@ -78,6 +78,8 @@ _DESCRIBED_BY = frozenset(("visible_text", "secret_text"))
 """Functions of the API whose texts are descriptions for its reference."""
 
 _FAULTS_OF_OURS = frozenset(("AssertionError", "RuntimeError", "TypeError", "NotImplementedError", "SystemExit"))
+"""What is raised with these is for the log or the terminal: no reader of a page meets it."""
+
 _SENTENCE = re.compile(r"[A-Z0-9{'\"-].*[.?!}]", re.DOTALL)
 _PART = re.compile(r"(?:[a-z;{]|The )[^\\|()^$_=<>]*")
 _WORDS = re.compile(r"[A-Za-z]+[^A-Za-z]+(?:.*[^A-Za-z])?[A-Za-z]{2,}|[a-z]{2,} \{|\} [a-z]{2,}", re.DOTALL)

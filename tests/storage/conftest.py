@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.storage.samples import postgres_ledger, sqlite_ledger
+from tests.support.people import House, house_over
 from tests.support.redis import redis_server
 
 from zerocron.storage.ledger.database import Ledger, SqliteLedger
@@ -71,4 +72,11 @@ async def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 async def sqlite(tmp_path: Path) -> AsyncIterator[SqliteLedger]:
     """For what is promised of SQLite alone."""
     async with sqlite_ledger(tmp_path) as it:
+        yield it
+
+
+@pytest.fixture
+async def house(ledger: Ledger) -> AsyncIterator[House]:
+    """People and their sign-ins over the ledger."""
+    async with house_over(ledger) as it:
         yield it

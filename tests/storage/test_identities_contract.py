@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 
 import pytest
 from sqlalchemy import Connection
 from tests.storage.samples import OTHER_TEAM_ID
-from tests.support.people import HOME, House, house_over
+from tests.support.people import HOME, ISSUER, ROUNDS, House, house_over
 
 from zerocron.actions.identities import IDENTITIES_MAX, Identities
 from zerocron.core.access import Bearer, Role
@@ -18,16 +18,6 @@ from zerocron.core.single_sign_on import Refusal, SignInRefused
 from zerocron.storage.ledger import identities as identity_rows
 from zerocron.storage.ledger import people as people_rows
 from zerocron.storage.ledger.database import Ledger
-
-ISSUER = "https://accounts.example.com"
-ROUNDS = 10
-"""Two who act at once do not always meet."""
-
-
-@pytest.fixture
-async def house(ledger: Ledger) -> AsyncIterator[House]:
-    async with house_over(ledger) as it:
-        yield it
 
 
 def identities_of(house: House, issuer: str | None = ISSUER) -> Identities:

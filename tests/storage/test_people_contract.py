@@ -33,12 +33,6 @@ from zerocron.storage.ledger.tables import teams
 NEW_PASSWORD = "other words in a row"
 
 
-@pytest.fixture
-async def house(ledger: Ledger) -> AsyncIterator[House]:
-    async with house_over(ledger) as it:
-        yield it
-
-
 async def fails(asked: Awaitable[object], kind: type[Exception], words: str = ".") -> Any:
     with pytest.raises(kind, match=words) as refusal:
         await asked

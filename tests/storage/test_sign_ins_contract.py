@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -23,12 +23,6 @@ from zerocron.storage.ledger import sign_ins as sign_in_rows
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.ledger.people_tables import members
 from zerocron.storage.ledger.tables import teams
-
-
-@pytest.fixture
-async def house(ledger: Ledger) -> AsyncIterator[House]:
-    async with house_over(ledger) as it:
-        yield it
 
 
 async def refused(asked: Awaitable[object]) -> str:

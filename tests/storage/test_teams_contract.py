@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import pytest
 from sqlalchemy import Connection, insert, select, update
 from tests.storage.samples import DAY, OTHER_TEAM_ID, a_job, an_id
 from tests.support.clock import wait_until
-from tests.support.people import AWAY, HOME, NOON, PASSWORD, House, house_over
+from tests.support.people import AWAY, HOME, ISSUER, NOON, PASSWORD, ROUNDS, House, house_over
 
 from zerocron.actions.one_time_links import HOUR_MS, new_link
 from zerocron.actions.sign_ins import Opened
@@ -41,16 +41,6 @@ from zerocron.storage.ledger.people_tables import one_time_links
 from zerocron.storage.ledger.tables import api_keys, jobs
 from zerocron.storage.ledger.tables import teams as team_table
 from zerocron.storage.ledger.teams import Team
-
-ISSUER = "https://accounts.example.com"
-ROUNDS = 10
-"""Two who act at once do not always meet."""
-
-
-@pytest.fixture
-async def house(ledger: Ledger) -> AsyncIterator[House]:
-    async with house_over(ledger) as it:
-        yield it
 
 
 def teams_of(house: House) -> Teams:

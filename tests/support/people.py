@@ -37,6 +37,10 @@ from zerocron.storage.ledger.people_tables import (
 
 NOON: Instant = 1_800_014_400_000
 PASSWORD = "four words in a row"
+ISSUER = "https://accounts.example.com"
+ROUNDS = 10
+"""Two who act at once do not always meet."""
+
 HOME = Visitor("203.0.113.7", "Testfox/1.0")
 AWAY = Visitor("198.51.100.9", "curl/8.14")
 MASTER = MasterKey(bytes(range(32)))
