@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncIterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import structlog
@@ -18,7 +18,7 @@ from tests.storage.samples import HOUR, MINUTE, NOON
 from zerocron.actions.monitors import Monitors, MonitorSpec, Seen
 from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
 from zerocron.actions.pings import Arrival, Pings, Taken
-from zerocron.core.errors import Unavailable
+from zerocron.core.errors import Unavailable, Unclear
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.core.monitor import GAP_MS, JUDGED_AFTER_MS, Ping, PingKind
 from zerocron.core.sealing import Keyring
@@ -533,3 +533,23 @@ def test_every_line_has_a_test(name: str) -> None:
         return
     prefix = f"test_{name.replace('-', '_')}_"
     assert any(test.startswith(prefix) for path in (CORE, API, HERE) for test in names_in(path)), name
+
+
+@pytest.mark.parametrize("fate", ["committed", "rolled back"])
+@pytest.mark.parametrize("verb", ["delete", "pause"])
+async def test_the_timetable_follows_a_change_of_a_monitor_whose_answer_is_lost(
+    ward: Ward, verb: str, fate: Literal["committed", "rolled back"]
+) -> None:
+    house = ward.house
+    seen = await ward.monitor("every minute", 10)
+    await ward.ping(seen)
+    await ward.live(1)
+    member, due = monitor_member(DEFAULT_TEAM_ID, seen.monitor.id), dict(house.timetable._due)  # type: ignore[attr-defined]
+    assert member in due
+    lost = [fate]
+    house.ledger.lose_answer = lambda _result: lost.pop() if lost else None
+    with pytest.raises(Unclear):
+        await getattr(ward.monitors, verb)(DEFAULT_TEAM_ID, seen.monitor.id)
+    await ward.live(1)
+    now_due = dict(house.timetable._due)  # type: ignore[attr-defined]
+    assert now_due.get(member) == (None if fate == "committed" else due[member])
