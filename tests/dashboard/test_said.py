@@ -79,13 +79,24 @@ def test_a_value_is_text_and_no_markup() -> None:
     assert SAYER.said("There is no <b>{1}\\1</b>.") == "Il n'y a pas de <b>{1}\\1</b>."
 
 
-@pytest.mark.parametrize("part", ["There is no ", "a came before b. ", "; this is ", ". ", "x: "])
+@pytest.mark.parametrize(
+    "part", ["There is no ", "a came before b. ", "; this is ", ". ", "x: ", "was x: " + "a" * 3_800]
+)
 def test_any_text_is_quick(part: str) -> None:
     begun = time.perf_counter()
     for count in (TEXT_CHARACTERS_MAX // len(part), 100_000):
         said("fr", part * count)
 
     assert time.perf_counter() - begun < 1
+
+
+@pytest.mark.parametrize("number", ["1,000" + ",000" * 9, "1,000" * 80, "1,000.12345", "-1,000.5", "1,00"])
+def test_a_number_of_somebody_else_stays_to_the_letter(number: str) -> None:
+    """It took the page down, or was rounded until a failed rule looked like a kept one."""
+    told = said("fr", f"The header X-Count was {number}; the job expects 1.")
+
+    assert number in told
+    assert told.startswith("L'en-tête X-Count")
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from zerocron.core.people import Method
 from zerocron.core.single_sign_on import Refusal, SignInRefused
 from zerocron.storage.ledger import identities as identity_rows
 from zerocron.storage.ledger import people as people_rows
+from zerocron.storage.ledger import sign_ins as sign_in_rows
 from zerocron.storage.ledger.database import Ledger
 
 
@@ -107,3 +108,12 @@ async def test_without_its_issuer_an_identity_is_no_way_in_and_stays_for_its_ret
     with pytest.raises(Conflict):
         await identities_of(house, None).remove(ada, mine[0].id)
     assert [one.is_in_use for one in await identities_of(house).mine(ada)] == [True, False]
+
+
+async def test_a_sign_in_that_ended_while_its_browser_was_at_the_issuer_links_nothing(house: House) -> None:
+    ada = await somebody(house, "ada")
+    assert ada.person_id is not None
+    person_id = ada.person_id
+    await house.ledger.write(lambda c: sign_in_rows.end_all(c, person_id, house.clock.now()))
+    assert await refusals(link(house, ada, "thief")) == [Refusal.EXPIRED]
+    assert await identities_of(house).mine(ada) == []

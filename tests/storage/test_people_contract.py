@@ -19,7 +19,7 @@ from zerocron.actions.sign_ins import CODE_NEEDED, REFUSED, Opened, Visitor
 from zerocron.channels.contract import Accepted, Again, Delivery, Refused, Ways
 from zerocron.channels.letters import Letter
 from zerocron.core.access import SERVER, Actor, Bearer, Permission, Role
-from zerocron.core.errors import Conflict, Forbidden, Invalid, NotFound, TooMany, Unauthorized
+from zerocron.core.errors import Conflict, Forbidden, Invalid, NotFound, TooMany, Unauthorized, Unavailable
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.core.sealing import Keyring, MasterKey
 from zerocron.core.second_factor import STEP_MS
@@ -507,6 +507,24 @@ async def test_a_letter_that_no_mail_server_takes_is_tried_five_times_in_a_quart
     told = capsys.readouterr().out
     assert "letter_given_up" in told
     assert postbox.token() not in told
+
+
+async def test_a_letter_that_waits_outlasts_a_ledger_that_is_away(
+    mailing: House, postbox: Postbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await mailing.set_up()
+    postbox.refusals = [Again("421 busy")]
+    await ask(mailing)
+
+    async def away(_transaction: object) -> None:
+        raise Unavailable("The database cannot be used now.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mailing.ledger, "read", away)
+        await pass_time(mailing, AGAIN_AFTER_SECONDS[0])
+        assert len(postbox.letters) == 1
+    await pass_time(mailing, AGAIN_AFTER_SECONDS[1])
+    assert (len(postbox.letters), mailing.entrance.mailing.waiting) == (2, 0)
 
 
 async def test_a_letter_is_tried_again_as_late_as_the_mail_server_asks_within_bounds(

@@ -95,8 +95,11 @@ class Identities:
     def link(self, connection: Connection, bearer: Bearer, issuer: str, subject: str, now: Instant) -> None:
         """What an issuer says somebody is, linked to the person who asked for it, in a transaction. One that is theirs
         already stays so. Raises SignInRefused."""
-        person_id, _ = of_person(bearer)
+        person_id, sign_in_id = of_person(bearer)
         person = held(connection, person_id)
+        sign_in = sign_in_rows.get(connection, sign_in_id)
+        if sign_in is None or sign_in.ended_at is not None:
+            raise SignInRefused(Refusal.EXPIRED)  # it ended while the browser was at the issuer
         if person.status != PersonStatus.ACTIVE:
             raise SignInRefused(Refusal.DISABLED)
         owner_id = identity_rows.find(connection, issuer, subject)

@@ -18,7 +18,7 @@ from zerocron.channels.contract import Accepted, Again, Delivery
 from zerocron.channels.letters import Letter, post
 from zerocron.channels.sending import Outlets
 from zerocron.clock import Clock
-from zerocron.core.errors import ZerocronError
+from zerocron.core.errors import Unavailable, ZerocronError
 from zerocron.storage.ledger import one_time_links as link_rows
 from zerocron.storage.ledger.database import Ledger
 
@@ -121,7 +121,11 @@ class Mailing:
             asked = (delivery.retry_after_ms or 0) / 1000
             if not await self._has_waited(min(max(seconds, asked), AGAIN_AFTER_SECONDS[-1])):
                 break
-            if not await self._ledger.read(lambda c: link_rows.is_good(c, letter.id, self._clock.now())):
+            try:
+                is_good = await self._ledger.read(lambda c: link_rows.is_good(c, letter.id, self._clock.now()))
+            except Unavailable:
+                continue  # nobody can say; the next time is soon enough
+            if not is_good:
                 return  # it was used, it expired, or a newer one took its place
             found = await self._attempt(letter)
             if not isinstance(found, Again):

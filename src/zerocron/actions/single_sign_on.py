@@ -259,8 +259,9 @@ class SingleSignOn:
         """By the identity, or else by the address, which is the identity's from then on."""
         if vouched.subject:
             person_id = identity_rows.find(connection, vouched.issuer, vouched.subject)
-            person = None if person_id is None else people_rows.get(connection, person_id)
-            if person is not None:
+            person = None if person_id is None else people_rows.hold(connection, person_id)
+            # Found again now that they are held: who takes it off at this moment ends every sign-in by it.
+            if person is not None and identity_rows.find(connection, vouched.issuer, vouched.subject) == person.id:
                 return person
         if not vouched.email:
             raise SignInRefused(Refusal.UNVERIFIED)

@@ -357,7 +357,8 @@ class Teams:
         if not self._entrance.mailing.can_mail:
             raise Conflict(
                 "This Idempotency-Key made an invitation before, and a link is shown only once. Ask with a new "
-                "Idempotency-Key: a newer invitation takes the place of that one."
+                "Idempotency-Key: a newer invitation takes the place of that one.",
+                code="made_before",
             )
         return Invitation(invited, None, is_new=False)
 

@@ -62,7 +62,7 @@ class Strip:
 
 
 def days(kinds: Sequence[str]) -> dict[str, str]:
-    """The last days of a monitor in a box of 180 by 20, today at the right, as one path for each kind: `up`, `down`,
+    """The last days of a monitor in a box of 178 by 20, today at the right, as one path for each kind: `up`, `down`,
     `none`. Days before it was made are of no kind."""
     paths: dict[str, str] = {}
     whole = ["none"] * (DAYS - len(kinds)) + list(kinds[-DAYS:])

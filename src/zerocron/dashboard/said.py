@@ -24,9 +24,11 @@ LOOKS_MAX = 5_000
 PLACE = re.compile(r"\{(\d+|unit|units|whole)\}")
 _SEGMENT = re.compile(r"(?<=[.?!:]) (?=\S)|(?<=.)(?=; )")
 _NEXT_SENTENCE = re.compile(r"[.?!] [A-Z0-9]")
-_NUMBER = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_NUMBER = re.compile(r"-?\d{1,3}(?:,\d{3}){1,6}")
+"""As ours are written. A longer one, or one with a fraction, is somebody's value, and stays to the letter."""
+
 _WORD = re.compile(r"[A-Za-z]{2}")
-_PROSE = re.compile(r"[a-z']+ [a-z']+ [a-z']+", re.IGNORECASE)
+_PROSE = re.compile(r"(?<![a-z'])[a-z']++ [a-z']++ [a-z']+", re.IGNORECASE)
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|“[^”]*”|`[^`]*`""", re.DOTALL)
 _QUOTES = {"'": "'", '"': '"', "“": "”", "`": "`", "(": ")"}
 _LETTERS_OF_ITS_OWN = 8

@@ -112,8 +112,8 @@ class Site:
         environment.install_gettext_translations(words_of(language), newstyle=True)  # type: ignore[attr-defined]
         environment.globals["strip_of"] = charts.strip
         environment.globals["ngettext"] = _counted(environment.globals["ngettext"], language)
-        # For a sentence of the API. `_()` takes what it is given for HTML, which only a text of a template is.
         environment.filters["coded"] = _coded
+        # For a sentence of the API. `_()` takes what it is given for HTML, which only a text of a template is.
         environment.filters["said"] = partial(said, language)
         return environment
 

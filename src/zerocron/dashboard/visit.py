@@ -31,7 +31,7 @@ LANGUAGE_COOKIE = "0cron-language"
 TOO_LARGE = N_("This form is too large to be read. Go back: what you typed is still there. Keep large data elsewhere.")
 SENT_BEFORE: Mapping[str, str] = {
     "made_before": N_(
-        "This form was sent before. The key that it made was shown then, and only then: if you did not keep it, send "
+        "This form was sent before. What it made was shown then, and only then: if you did not keep it, send "
         "the form again to make another."
     ),
     "made_and_gone": N_(

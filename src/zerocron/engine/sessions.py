@@ -242,7 +242,11 @@ class Session:
         return (self._clock.monotonic() - self._steady_since) * 1000 >= VALIDITY_MS
 
     async def _end_stalled(self) -> None:
-        ended = await self._ledger.write(session_rows.end_stalled)
+        try:
+            ended = await self._ledger.write(session_rows.end_stalled)
+        except Exception as error:  # such as a role that may not: no reason to leave the runs of dead nodes alone
+            log.warning("stalled_transactions_not_ended", reason=type(error).__name__)
+            return
         if ended:
             log.warning("stalled_transactions_ended", count=ended, hint="A node stood still or was cut off in them.")
 
