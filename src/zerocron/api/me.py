@@ -281,8 +281,10 @@ async def begin_linking(
 async def remove_identity(
     identity_id: Annotated[str, Path(description="The identity's `id`.")], who: Who, services: Use
 ) -> None:
-    """Take an identity off your account. Every other browser in which you have signed in is signed out. Where the issuer
-    vouches for your address here, whoever signs in there by that address is let in, and linked, again."""
+    """Take an identity off your account. Every other browser in which you have signed in is signed out.
+
+    Where the issuer vouches for your address here, whoever signs in there by that address is let in, and linked, again.
+    """
     await services.single_sign_on.identities.remove(who, identity_id)
 
 
