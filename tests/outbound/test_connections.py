@@ -125,7 +125,7 @@ async def test_starting_and_closing_twice_is_harmless() -> None:
     await outbound.close()
 
 
-async def test_an_aiohttp_without_the_switch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_aiohttp_that_makes_connections_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     import aiohttp
 
     class Other(aiohttp.TCPConnector):
@@ -134,8 +134,8 @@ async def test_an_aiohttp_without_the_switch_is_refused(monkeypatch: pytest.Monk
                 raise AttributeError(name)
             return super().__getattribute__(name)
 
-    monkeypatch.setattr(door, "_Connector", Other)
+    monkeypatch.setattr(door, "_Pool", Other)
     outbound = Outbound(allow=parse_allow(""), user_agent=USER_AGENT)
-    with pytest.raises(RuntimeError, match="second request"):
+    with pytest.raises(RuntimeError, match="another way"):
         await outbound.start()
     await outbound.close()

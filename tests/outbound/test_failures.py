@@ -13,7 +13,6 @@ from tests.outbound.helpers import LOCAL, USER_AGENT, Names, failure_of, request
 from tests.support.target import Exchange, Target
 
 from zerocron.outbound import ERROR_KINDS, Outbound, parse_allow, resolver
-from zerocron.outbound.wire import timeout_of
 
 
 def free_port() -> int:
@@ -42,9 +41,9 @@ async def test_a_drip_ends_with_the_total_and_what_came_is_kept(outbound: Outbou
     assert failure.response.truncated
 
 
-async def test_a_deadline_beyond_five_seconds_is_not_rounded(outbound: Outbound, target: Target) -> None:
-    assert timeout_of(7.25).ceil_threshold == float("inf")
-    assert timeout_of(0).total == 0.001  # zero would mean "none" to aiohttp
+async def test_no_time_at_all(outbound: Outbound, target: Target) -> None:
+    """Zero is not "without a limit"."""
+    failure_of(await outbound.send(request(target.url + "/hang", timeout=0)), "connect_timeout")
 
 
 async def test_a_slow_head(outbound: Outbound, target: Target) -> None:

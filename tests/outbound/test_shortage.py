@@ -144,7 +144,7 @@ def test_what_is_said_of_kinds_is_said_of_kinds_that_exist() -> None:
 @pytest.mark.parametrize(("answering", "kind"), [(False, "connection_reset"), (True, "incomplete_body")])
 def test_the_kernel_s_patience_is_not_the_job_s_time_out(answering: bool, kind: str) -> None:
     """A target that takes no bytes for two minutes; Python makes a TimeoutError of it."""
-    probe = Probe([], "/", literal=True)
+    probe = Probe("/", literal=True)
     probe.dialled_at = probe.connected_at = probe.ready_at = 1.0
     error = OSError(errno.ETIMEDOUT, "Connection timed out")
     assert isinstance(error, TimeoutError)

@@ -6,18 +6,22 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Collection
+from functools import lru_cache
 from time import perf_counter
+from typing import Any, cast
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ClientRequest
+from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
+from yarl import URL
 
 from zerocron.core.addresses import AllowList, OwnEndpoint
 from zerocron.core.errors import Invalid
 from zerocron.core.exchange import Failure, Hop, Outcome, Request, Timings
 from zerocron.core.requests import check_method
-from zerocron.outbound import dialling, protocol, resolver
+from zerocron.outbound import dialling, resolver
 from zerocron.outbound import probe as probes
 from zerocron.outbound.failures import TROUBLE, Scene, failure_of
 from zerocron.outbound.guard import Guard
@@ -26,7 +30,7 @@ from zerocron.outbound.protocol import Protocol
 from zerocron.outbound.reading import Reading
 from zerocron.outbound.redirects import Chain, NotFollowed, origin_of
 from zerocron.outbound.resolver import Resolver
-from zerocron.outbound.wire import Wire, WireRequest, timeout_of, wire_of
+from zerocron.outbound.wire import Wire, wire_of
 
 # Servers close idle connections after 2 s (gunicorn), 5 s (Node, uvicorn, Apache) or more. A request that meets a
 # closing connection fails, for it may have been carried out; so we let go first.
@@ -47,7 +51,7 @@ class Outbound:
         self._body_bytes_max = body_bytes_max
         self._connections_max = connections_max
         self._user_agent = user_agent
-        self._session: aiohttp.ClientSession | None = None
+        self._pool: _Pool | None = None
         self._resolver: Resolver | None = None
         self._unverified: ssl.SSLContext | None = None
 
@@ -61,7 +65,8 @@ class Outbound:
         self._unverified.verify_mode = ssl.CERT_NONE
         self._unverified.set_alpn_protocols(["http/1.1"])
         self._resolver = Resolver(self._guard.permits)
-        connector = _Connector(
+        self._pool = _Pool(
+            loop=loop,
             ssl=context,
             resolver=self._resolver,
             ttl_dns_cache=resolver.DNS_CACHE_SECONDS,
@@ -70,34 +75,23 @@ class Outbound:
             limit_per_host=0,
             socket_factory=self._open_socket,
         )
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            trust_env=False,
-            auto_decompress=False,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            request_class=WireRequest,
-            max_line_size=protocol.HEADER_FIELD_BYTES_MAX,
-            max_field_size=protocol.HEADER_FIELD_BYTES_MAX,
-            max_headers=protocol.HEADERS_READ_MAX,
-        )
-        if not hasattr(connector, "_factory") or not hasattr(self._session, "_retry_connection"):
-            raise RuntimeError("This aiohttp has no switch for its silent second request; see zerocron.outbound.")
-        connector._factory = lambda: Protocol(loop, self._body_bytes_max)  # type: ignore[assignment]
-        self._session._retry_connection = False
+        if not hasattr(self._pool, "_factory"):
+            raise RuntimeError("This aiohttp makes its connections in another way; see zerocron.outbound.")
+        self._pool._factory = lambda: Protocol(loop, self._body_bytes_max)  # type: ignore[assignment]
 
     async def close(self) -> None:
         """Close every connection. A request in flight fails; a look-up that hangs is left to end by itself."""
-        session, names = self._session, self._resolver
-        self._session = self._resolver = None
-        if session is not None:
-            await session.close()
+        pool, names = self._pool, self._resolver
+        self._pool = self._resolver = None
+        if pool is not None:
+            await pool.close()
         if names is not None:
             await names.close()
 
     async def send(self, request: Request) -> Outcome:
         """Send one request, once, and read its answer; follow its redirects if it asks for that."""
-        session = self._session
-        if session is None:
+        pool = self._pool
+        if pool is None:
             raise RuntimeError("Outbound is not started.")
         began = perf_counter()
         try:
@@ -105,11 +99,11 @@ class Outbound:
         except Invalid as invalid:
             kind = "invalid_url" if invalid.fields[0].field == "url" else "invalid_request"
             return _unsent(kind, invalid.message, began)
-        limit = timeout_of(request.timeout_seconds)
-        outcome = await self._exchange(session, wire, request, began, limit, verify=request.verify_tls)
+        left = request.timeout_seconds
+        outcome = await self._exchange(pool, wire, request, began, left, verify=request.verify_tls)
         if request.redirects <= 0 or outcome.response is None:
             return outcome
-        return await self._follow(session, request, outcome, began)
+        return await self._follow(pool, request, outcome, began)
 
     async def dial(self, host: str, port: int, *, allow: AllowList, timeout_seconds: float) -> socket.socket | Failure:
         """Connect to a server that does not speak HTTP: a connected, non-blocking socket, which is the caller's.
@@ -121,9 +115,7 @@ class Outbound:
             raise RuntimeError("Outbound is not started.")
         return await dialling.dial(self._resolver, self._guard, host, port, allow, timeout_seconds)
 
-    async def _follow(
-        self, session: aiohttp.ClientSession, request: Request, outcome: Outcome, began: float
-    ) -> Outcome:
+    async def _follow(self, pool: _Pool, request: Request, outcome: Outcome, began: float) -> Outcome:
         """From the first answer to the last one of the chain, within the one deadline."""
         chain = Chain(request, check_method(request.method))
         home = origin_of(request.url)
@@ -144,8 +136,8 @@ class Outbound:
             except Invalid as invalid:
                 return _unsent("redirect_invalid", invalid.message, began, tuple(hops))
             verify = request.verify_tls or origin_of(leg.url) != home
-            limit = timeout_of(began + request.timeout_seconds - perf_counter())
-            outcome = await self._exchange(session, wire, request, began, limit, verify=verify)
+            left = began + request.timeout_seconds - perf_counter()
+            outcome = await self._exchange(pool, wire, request, began, left, verify=verify)
         if not hops:
             return outcome
         status = outcome.response.status if outcome.response else outcome.failure.status if outcome.failure else None
@@ -153,32 +145,26 @@ class Outbound:
         return Outcome(outcome.response, outcome.failure, outcome.timings, tuple(hops))
 
     async def _exchange(
-        self,
-        session: aiohttp.ClientSession,
-        wire: Wire,
-        request: Request,
-        began: float,
-        limit: aiohttp.ClientTimeout,
-        *,
-        verify: bool,
+        self, pool: _Pool, wire: Wire, request: Request, began: float, left: float, *, verify: bool
     ) -> Outcome:
-        """One request and its answer; `limit` is what is left of the whole's time, which `began` then."""
+        """One request and its answer, within the seconds that are left of the whole's time, which `began` then."""
         if refused := self._guard.judge_name(wire.url):
             return _unsent("address_refused", refused.message, began)
-        probe = Probe(wire.headers, wire.url.raw_path, wire.literal)
+        probe = Probe(wire.url.raw_path, wire.literal)
         token = probes.current.set(probe)
         reading = Reading(self._body_bytes_max)
         failure: Failure | None = None
         try:
-            await reading.run(session, wire, limit, None if verify else self._unverified)
+            async with asyncio.timeout(left):
+                await _talk(
+                    await pool.connection(wire.origin, None if verify else self._unverified), wire, probe, reading
+                )
         except TROUBLE as error:
             looking_up = self._resolver is not None and self._resolver.is_looking_up(wire.url.raw_host or "")
             scene = Scene(probe, request.timeout_seconds, reading.head_at is not None, looking_up)
             failure = failure_of(error, scene)
         finally:
             probes.current.reset(token)
-            if not reading.complete:
-                reading.abandon(probe.transport)
 
         timings = _timings(probe, began, reading.head_at, wire)
         response = reading.response()
@@ -192,7 +178,21 @@ class Outbound:
         return self._guard.open_socket(addr_info)
 
 
-class _Connector(aiohttp.TCPConnector):
+class _Pool(aiohttp.TCPConnector):
+    """Connections by origin. Only those it gives out are used: nothing of aiohttp's sends by itself."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._origins = lru_cache(maxsize=4096)(self._origin)
+
+    async def connection(self, origin: URL, context: ssl.SSLContext | None) -> Connection:
+        """`context` None: the pool's own."""
+        return await self.connect(self._origins(origin, context), [], _NO_LIMITS)
+
+    def _origin(self, origin: URL, context: ssl.SSLContext | None) -> ClientRequest:
+        """What the pool asks of a request: where it goes, and how it is to be verified."""
+        return ClientRequest("GET", origin, loop=self._loop, ssl=context or True)
+
     async def _create_connection(
         self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> ResponseHandler:
@@ -200,6 +200,26 @@ class _Connector(aiohttp.TCPConnector):
         if (probe := probes.current.get()) is not None:
             probe.placed_at = perf_counter()
         return await super()._create_connection(req, traces, timeout)
+
+
+_NO_LIMITS = aiohttp.ClientTimeout()  # the one deadline is `_exchange`'s
+
+
+async def _talk(connection: Connection, wire: Wire, probe: Probe, reading: Reading) -> None:
+    """Send and read, and give the connection back if another request may follow on it. Raises what aiohttp does."""
+    protocol = cast(Protocol, connection.protocol)
+    sending: asyncio.Task[None] | None = None
+    try:
+        sending = protocol.send(wire, probe)
+        await reading.run(protocol)
+    finally:
+        if reading.complete and (sending is None or sending.done()) and protocol.has_sent_all():
+            connection.release()
+        else:
+            if sending is not None:
+                sending.cancel()
+            protocol.abort()  # close() would wait for a target that does not read
+            connection.close()
 
 
 def _unsent(kind: str, message: str, began: float, hops: tuple[Hop, ...] = ()) -> Outcome:

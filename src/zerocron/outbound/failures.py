@@ -48,7 +48,7 @@ def lookup_failure(error: OSError) -> Failure:
 
 def connection_failure(error: OSError) -> Failure:
     """Of an address that was dialled without aiohttp."""
-    return _failure(_connecting(error, Probe([], "", False)))
+    return _failure(_connecting(error, Probe("", False)))
 
 
 def _failure(fault: _Fault) -> Failure:

@@ -6,7 +6,6 @@ the places that matter (a place in the pool, socket made, connection made, conne
 
 from __future__ import annotations
 
-import asyncio
 from contextvars import ContextVar
 
 from zerocron.core.addresses import Refusal
@@ -22,18 +21,15 @@ class Probe:
         "connected_at",
         "dialled_at",
         "dialled_ipv4",
-        "headers",
         "literal",
         "path",
         "placed_at",
         "ready_at",
         "refusal",
         "single_use",
-        "transport",
     )
 
-    def __init__(self, headers: list[tuple[str, str]], path: str, literal: bool) -> None:
-        self.headers = headers
+    def __init__(self, path: str, literal: bool) -> None:
         self.path = path
         self.literal = literal  # the host is an address
         self.placed_at: float | None = None  # the pool had room
@@ -43,7 +39,6 @@ class Probe:
         self.ready_at: float | None = None
         self.refusal: Refusal | None = None
         self.single_use = False  # the connection must not serve another request
-        self.transport: asyncio.Transport | None = None
 
 
 current: ContextVar[Probe | None] = ContextVar("zerocron_outbound_probe", default=None)

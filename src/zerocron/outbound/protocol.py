@@ -11,21 +11,24 @@ it must never be taken for the answer to a later request.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from time import perf_counter
-from typing import Any
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
-from aiohttp.http import RawResponseMessage
+from aiohttp.http import RawResponseMessage, StreamWriter
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import StreamReader
 
 from zerocron.outbound import probe as probes
+from zerocron.outbound.probe import Probe
+from zerocron.outbound.wire import Wire
 
 HEAD_BYTES_MAX = 256 * 1024  # of an answer and all its interim answers
 HEADER_FIELD_BYTES_MAX = 16 * 1024
 HEADERS_READ_MAX = 1_000
 INTERIM_ANSWERS_MAX = 50  # 1xx answers before the real one
+WRITE_BYTES = 64 * 1024  # of a request at once; the rest as the target takes it
 FRAMING_BYTES_MAX = 1_048_576  # of a body: sizes and extensions of chunks, trailers, and what comes in beyond the cap
 
 
@@ -44,18 +47,45 @@ class Protocol(ResponseHandler):
         if (probe := probes.current.get()) is not None:
             probe.connected_at = perf_counter()
 
-    def set_response_params(self, **params: Any) -> None:
-        """The connection is handed to a request, which is about to be written."""
+    def send(self, wire: Wire, probe: Probe) -> asyncio.Task[None] | None:
+        """The connection is handed to a request. What does not go out at once, the task that is returned writes.
+
+        Raises OSError for a connection that has just gone.
+        """
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("The connection is gone")
         self._head_due = True
         self._head_bytes = 0
         self._wire_bytes = 0
         self._interim = 0
-        if (probe := probes.current.get()) is not None:
-            probe.transport = self.transport
-            probe.ready_at = perf_counter()
-            if probe.single_use:
-                self.force_close()
-        super().set_response_params(**params)
+        probe.ready_at = perf_counter()
+        if probe.single_use:
+            self.force_close()
+        self.set_response_params(
+            skip_payload=not wire.answer_has_body,
+            read_until_eof=True,
+            auto_decompress=False,
+            max_line_size=HEADER_FIELD_BYTES_MAX,
+            max_field_size=HEADER_FIELD_BYTES_MAX,
+            max_headers=HEADERS_READ_MAX,
+        )
+        if len(wire.body) <= WRITE_BYTES:
+            transport.write(wire.head + wire.body)
+            return None
+        transport.write(wire.head)
+        return self._loop.create_task(self._write(wire.body))
+
+    async def _write(self, body: bytes) -> None:
+        """As fast as the target takes it. A connection that breaks is the reader's to tell."""
+        writer, rest = StreamWriter(self, self._loop), memoryview(body)
+        with suppress(OSError):
+            while rest:
+                await writer.write(rest[:WRITE_BYTES])
+                rest = rest[WRITE_BYTES:]
+
+    def has_sent_all(self) -> bool:
+        return self.transport is not None and self.transport.get_write_buffer_size() == 0
 
     def data_received(self, data: bytes) -> None:
         """From the socket; or from aiohttp itself, with no bytes, to go on parsing after a pause."""

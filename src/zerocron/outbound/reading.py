@@ -2,55 +2,46 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-import ssl
 from collections.abc import Sequence
 from time import perf_counter
 
-import aiohttp
+from aiohttp.http import RawResponseMessage
 from aiohttp.http_exceptions import HttpProcessingError
 
 from zerocron.core.bodies import Body
 from zerocron.core.exchange import Response
-from zerocron.outbound.protocol import FRAMING_BYTES_MAX, MoreThanIsRead
-from zerocron.outbound.wire import Wire
+from zerocron.outbound.protocol import FRAMING_BYTES_MAX, MoreThanIsRead, Protocol
 
 HEADERS_MAX = 100  # kept of an answer; more are read (`protocol`) and dropped
 HEADER_BYTES_MAX = 64 * 1024  # kept
 
 
 class Reading:
-    __slots__ = ("_answer", "_body", "_body_bytes_max", "complete", "head_at")
+    __slots__ = ("_body", "_body_bytes_max", "_head", "complete", "head_at")
 
     def __init__(self, body_bytes_max: int) -> None:
         self._body_bytes_max = body_bytes_max
-        self._answer: aiohttp.ClientResponse | None = None
+        self._head: RawResponseMessage | None = None
         self._body: Body | None = None
         self.head_at: float | None = None
         self.complete = False
 
-    async def run(
-        self,
-        session: aiohttp.ClientSession,
-        wire: Wire,
-        timeout: aiohttp.ClientTimeout,
-        context: ssl.SSLContext | None,
-    ) -> None:
-        """Send and read. `context` None: the pool's own. Raises what aiohttp does."""
-        answer = self._answer = await session.request(
-            wire.method, wire.url, data=wire.data, allow_redirects=False, timeout=timeout, ssl=context or True
-        )
+    async def run(self, protocol: Protocol) -> None:
+        """The answer to what was sent. Raises what aiohttp does."""
+        head, content = await protocol.read()
+        while head.code < 200 and head.code != 101:
+            head, content = await protocol.read()
         self.head_at = perf_counter()
-        body = self._body = Body(answer.headers.get("Content-Encoding"), self._body_bytes_max)
-        if answer.status == 101:
+        self._head = head
+        body = self._body = Body(head.headers.get("Content-Encoding"), self._body_bytes_max)
+        if head.code == 101:
             raise HttpProcessingError(code=101, message="The target switched to another protocol without being asked.")
-        coding = answer.headers.get("Transfer-Encoding")
+        coding = head.headers.get("Transfer-Encoding")
         if coding is not None and coding.lower() not in ("chunked", "identity"):
             raise HttpProcessingError(code=400, message="A transfer coding that nobody asked for")
-        read = answer.content.readany
         try:
-            while chunk := await read():
+            while chunk := await content.readany():
                 if not body.feed(chunk):
                     return
         except MoreThanIsRead:
@@ -60,20 +51,13 @@ class Reading:
         body.end()
         self.complete = True
 
-    def abandon(self, transport: asyncio.Transport | None) -> None:
-        """Let go of the connection at once: close() would wait for a target that does not read."""
-        if self._answer is not None:
-            self._answer.close()
-        if transport is not None:
-            transport.abort()
-
     def response(self) -> Response | None:
-        if self._answer is None or self._body is None:
+        if self._head is None or self._body is None:
             return None
-        content_type = self._answer.headers.get("Content-Type")
+        content_type = self._head.headers.get("Content-Type")
         return Response(
-            status=self._answer.status,
-            headers=_kept_headers(self._answer.raw_headers),
+            status=self._head.code,
+            headers=_kept_headers(self._head.raw_headers),
             body=self._body.content,
             body_bytes=self._body.wire_bytes,
             truncated=self._body.truncated or not self.complete,

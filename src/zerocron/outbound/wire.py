@@ -1,54 +1,64 @@
-"""A request in aiohttp's terms: exactly the bytes that were asked for, and nothing guessed."""
+"""A request on the wire: exactly the bytes that were asked for, and nothing guessed."""
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote
 
-import aiohttp
-from multidict import CIMultiDict
 from yarl import URL
 
 from zerocron.core.errors import Invalid
 from zerocron.core.requests import check_method, split_url
-from zerocron.outbound import probe as probes
-
-LARGE_BODY_BYTES = 256 * 1024  # written in slices; aiohttp refuses to write 1 MB at once
 
 # These are ours: with a second one the target and we would not mean the same message. Refused when a job is saved, and
 # here once more, whoever the caller is.
 _FRAMING = frozenset(
     ("connection", "content-length", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade")
 )
+_WITHOUT_BODY = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))  # the others say a length, even if it is zero
+_FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # in a header's value: a line break would begin another one
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class Wire(NamedTuple):
-    method: str
+    """A request as it goes out: `head`, then `body`."""
+
     url: URL
+    origin: URL
     literal: bool  # the host is an address
-    headers: list[tuple[str, str]]
-    data: bytes | io.BytesIO | None
+    head: bytes
+    body: bytes
+    answer_has_body: bool  # unless its status says otherwise
 
 
 def wire_of(method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes | None, user_agent: str) -> Wire:
     """Raises Invalid, with `url`, `method` or `headers` as its field."""
-    wire_url, literal = _wire_url(url)
-    sent = list(headers)
-    names = {_wire_name(name) for name, _ in sent}
-    if "user-agent" not in names:
-        sent.insert(0, ("User-Agent", user_agent))
-    data = io.BytesIO(body) if body is not None and len(body) > LARGE_BODY_BYTES else body
-    return Wire(_wire_method(method), wire_url, literal, sent, data)
+    target = _target_of(url)
+    verb = _wire_method(method)
+    named = {_wire_name(name) for name, _ in headers}
+    lines = [f"{verb} {target.url.raw_path_qs} HTTP/1.1", f"Host: {target.host}"]
+    if "user-agent" not in named:
+        lines.append(f"User-Agent: {user_agent}")
+    for name, value in headers:
+        if _FORBIDDEN.search(value):
+            raise Invalid(f"The value of the header {name[:40]!r} holds a control character.", field="headers")
+        lines.append(f"{name}: {value}")
+    if body is not None or verb not in _WITHOUT_BODY:
+        lines.append(f"Content-Length: {len(body or b'')}")
+    lines.append("\r\n")
+    try:
+        head = "\r\n".join(lines).encode()
+    except UnicodeEncodeError:
+        raise Invalid("A header holds a half of a character (a lone surrogate).", field="headers") from None
+    return Wire(target.url, target.origin, target.literal, head, body or b"", verb != "HEAD")
 
 
 @lru_cache(maxsize=4096)
 def _wire_name(name: str) -> str:
-    """Lower case. aiohttp refuses line breaks in a name, and sends blanks and empty names as they are."""
+    """Lower case."""
     folded = name.lower()
     if folded in _FRAMING or not _TOKEN.fullmatch(name):
         raise Invalid(f"A request cannot carry the header {name[:40]!r}.", field="headers")
@@ -60,39 +70,23 @@ def _wire_name(name: str) -> str:
 _WIRE_CHARACTERS = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"<>^`{|}')
 
 
+class _Target(NamedTuple):
+    url: URL
+    origin: URL
+    host: str  # as the header says it
+    literal: bool
+
+
 @lru_cache(maxsize=4096)
-def _wire_url(url: str) -> tuple[URL, bool]:
-    """The URL as it is sent, and whether its host is an address."""
+def _target_of(url: str) -> _Target:
+    """The URL as it is sent, and what follows from it."""
     split = split_url(url)
     rest = quote(split.rest.partition("#")[0], safe=_WIRE_CHARACTERS)
     path, _, query = rest.partition("?")
     host = f"[{split.host}]" if ":" in split.host else split.host
     port = "" if split.port is None else f":{split.port}"
-    return URL(f"{split.scheme}://{host}{port}{path or '/'}{'?' if query else ''}{query}", encoded=True), split.literal
+    sent = URL(f"{split.scheme}://{host}{port}{path or '/'}{'?' if query else ''}{query}", encoded=True)
+    return _Target(sent, sent.origin(), sent.host_port_subcomponent or "", split.literal)
 
 
 _wire_method = lru_cache(maxsize=256)(check_method)
-
-
-class WireRequest(aiohttp.ClientRequest):
-    """A request with exactly the headers it was given.
-
-    They come in the probe: on the session's own way aiohttp merges "X-A" with "x-a", and adds Accept, Accept-Encoding
-    and Content-Type.
-    """
-
-    _SKIPPED: CIMultiDict[None] = CIMultiDict({"Content-Type": None})
-
-    def update_headers(self, headers: object) -> None:
-        probe = probes.current.get()
-        given = () if probe is None else probe.headers
-        self.headers = CIMultiDict([("Host", self.url.host_port_subcomponent or ""), *given])
-
-    def update_auto_headers(self, skip_auto_headers: object) -> None:
-        self._skip_auto_headers = self._SKIPPED
-
-
-@lru_cache(maxsize=256)
-def timeout_of(seconds: float) -> aiohttp.ClientTimeout:
-    # aiohttp takes zero for "none", and by default rounds deadlines beyond 5 s up to a whole second.
-    return aiohttp.ClientTimeout(total=max(seconds, 0.001), ceil_threshold=float("inf"))
