@@ -335,3 +335,68 @@ async def test_members_that_are_poisoned_for_ever_take_no_more_and_more_memory(
             "SELECT count(*) FROM runs WHERE status = 'succeeded' AND scheduled_for = :at", at=NOON + 15 * MINUTE
         ) == [(7,)]
         assert aside == {}
+
+
+class Deaf(MemoryTimetable):
+    """Answers claims, and takes in nothing that it is told until `hears` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hears = asyncio.Event()
+        self.hears.set()
+        self.fault: Exception | None = None
+
+    async def drop(self, members: Iterable[str]) -> None:
+        await self.hears.wait()
+        if self.fault is not None:
+            raise self.fault
+        await super().drop(members)
+
+
+async def test_the_next_claim_does_not_wait_until_the_timetable_knows_of_the_last(tmp_path: Path) -> None:
+    async with House(tmp_path, capacity=1, timetable=(timetable := Deaf())) as house:
+        await house.create("2027-01-15T12:00:01Z", URL)
+        await house.create("2027-01-15T12:00:01Z", OTHER)
+        timetable.hears.clear()
+        await house.clock.advance(1.5)
+        assert {request.url for request in house.target.requests} == {URL, OTHER}
+        assert await timetable.size() == 2
+        timetable.hears.set()
+        await house.clock.advance(0.5)
+        assert await timetable.size() == 0
+
+
+async def test_a_stop_waits_until_the_timetable_knows_what_was_started(tmp_path: Path) -> None:
+    async with House(tmp_path, capacity=1, timetable=(timetable := Deaf())) as house:
+        await house.create("2027-01-15T12:00:01Z", URL)
+        timetable.hears.clear()
+        await house.clock.advance(1.5)
+        assert len(house.target.requests) == 1
+        drain = house.engine.executor.drain
+        known: list[int] = []
+
+        async def drained(seconds: float) -> bool:
+            known.append(await timetable.size())
+            return await drain(seconds)
+
+        house.engine.executor.drain = drained  # type: ignore[method-assign]
+        asyncio.get_running_loop().call_later(0.05, timetable.hears.set)
+        await house.engine.stop(1)
+        assert known == [0]
+
+
+async def test_what_the_timetable_does_not_take_in_keeps_nobody(tmp_path: Path) -> None:
+    """The member comes back when its hiding ends, and is dropped then."""
+    async with House(tmp_path, timetable=(timetable := Deaf())) as house:
+        first = await house.create("2027-01-15T12:00:01Z", URL)
+        second = await house.create("2027-01-15T12:00:02Z", OTHER)
+        timetable.fault = RuntimeError("a fault of ours")
+        with structlog.testing.capture_logs() as logs:
+            await house.clock.advance(2.5)
+        assert {request.url for request in house.target.requests} == {URL, OTHER}
+        assert [entry["event"] for entry in logs if entry["log_level"] == "error"] == ["starts_not_published"] * 2
+        assert house.engine.executor.free == 50
+        timetable.fault = None
+        await house.clock.advance(HIDE_MS / 1000 + 1)
+        assert await timetable.size() == 0
+        assert [len(await house.runs(job)) for job in (first, second)] == [1, 1]

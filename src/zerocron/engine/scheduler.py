@@ -8,6 +8,7 @@ aside for a moment and the rest of its batch goes on.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import random
 from collections.abc import Awaitable, Callable, Sequence
@@ -104,6 +105,7 @@ class Scheduler:
         self._asked_ledger_at = float("-inf")
         self._set_aside: dict[str, tuple[int, Instant]] = {}  # member: failures, and when it is tried again
         self._random = random.Random(session.id)
+        self._publishing: asyncio.Task[None] | None = None
 
     async def tick(self) -> float:
         """Start what is due; returns how many seconds nothing will be."""
@@ -132,6 +134,8 @@ class Scheduler:
                 raise
             started += await self._look(self._heartbeat.look, monitors)
             started += await self._look(self._notifier.take, alerts)
+            if len(claim.members) < limit:
+                await self.published()
             if self._works_from_the_ledger and not started:
                 return DIRECT_SECONDS
             return 0 if len(claim.members) >= FULL_BATCH else COMPANY_SECONDS
@@ -304,8 +308,16 @@ class Scheduler:
         if self._set_aside:
             for member in members:
                 self._set_aside.pop(member, None)
-        await self._publish(started, self._clock.now())
+        await self.published()
+        self._publishing = asyncio.create_task(self._publish(started, self._clock.now()))
         return len(started.runs) + started.skipped
+
+    async def published(self) -> None:
+        """Wait until the timetable knows all that was started. After a full batch the next claim does not wait for it:
+        what was claimed stays hidden meanwhile."""
+        publishing, self._publishing = self._publishing, None
+        if publishing is not None:
+            await publishing
 
     async def _was_committed(self, batch: StartedBatch, session_id: str) -> bool:
         """Look a start transaction up whose answer was lost, as soon as the ledger answers again."""
@@ -333,15 +345,22 @@ class Scheduler:
         return False
 
     async def _publish(self, started: StartedBatch, now: Instant) -> None:
+        """Never raises: the runs have begun, and a member that is not moved comes back when its hiding ends."""
         if started.skipped:
             self._metrics.runs.labels("skipped").inc(started.skipped)
         if started.deferred:
             self._metrics.deferred.labels("host").inc(started.deferred)
         if started.unknown:
             log.warning("unknown_members_dropped", count=len(started.unknown), members=started.unknown[:NAMED_MAX])
-        if started.drop:
-            await self._timetable.drop(started.drop)
-        await put_near(self._timetable, started.put, now)
+        try:
+            if started.drop:
+                await self._timetable.drop(started.drop)
+            await put_near(self._timetable, started.put, now)
+        except TimetableAway:
+            pass  # the next claim finds out, and says so
+        except Exception:
+            log.exception("starts_not_published", members=len(started.drop) + len(started.put))
+            self._metrics.loop_errors.labels("scheduler").inc()
 
     async def _put_aside(self, member: str) -> None:
         """Try it again soon, and then ever later; nothing waits for it meanwhile."""

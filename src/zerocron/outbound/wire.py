@@ -19,7 +19,7 @@ _FRAMING = frozenset(
     ("connection", "content-length", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade")
 )
 _WITHOUT_BODY = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))  # the others say a length, even if it is zero
-_FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # in a header's value: a line break would begin another one
+_UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")  # a line break would begin another header
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -38,27 +38,24 @@ def wire_of(method: str, url: str, headers: Sequence[tuple[str, str]], body: byt
     """Raises Invalid, with `url`, `method` or `headers` as its field."""
     target = _target_of(url)
     verb = _wire_method(method)
-    named = {_wire_name(name) for name, _ in headers}
-    lines = [f"{verb} {target.url.raw_path_qs} HTTP/1.1", f"Host: {target.host}"]
-    if "user-agent" not in named:
-        lines.append(f"User-Agent: {user_agent}")
-    for name, value in headers:
-        if _FORBIDDEN.search(value):
-            raise Invalid(f"The value of the header {name[:40]!r} holds a control character.", field="headers")
-        lines.append(f"{name}: {value}")
+    sent = [("Host", target.host), *headers]
+    if "user-agent" not in {_wire_name(name) for name, _ in headers}:
+        sent.insert(1, ("User-Agent", user_agent))
     if body is not None or verb not in _WITHOUT_BODY:
-        lines.append(f"Content-Length: {len(body or b'')}")
-    lines.append("\r\n")
-    try:
-        head = "\r\n".join(lines).encode()
-    except UnicodeEncodeError:
-        raise Invalid("A header holds a half of a character (a lone surrogate).", field="headers") from None
+        sent.append(("Content-Length", str(len(body or b""))))
+    for name, value in sent:
+        if _UNSENDABLE.search(value):
+            raise Invalid(
+                f"The value of the header {name[:40]!r} holds a character that cannot be sent.", field="headers"
+            )
+    lines = [f"{verb} {target.url.raw_path_qs} HTTP/1.1", *(f"{name}: {value}" for name, value in sent)]
+    head = ("\r\n".join(lines) + "\r\n\r\n").encode()
     return Wire(target.url, target.origin, target.literal, head, body or b"", verb != "HEAD")
 
 
 @lru_cache(maxsize=4096)
 def _wire_name(name: str) -> str:
-    """Lower case."""
+    """In lower case. Raises Invalid for a name that is no token, and for those that are ours."""
     folded = name.lower()
     if folded in _FRAMING or not _TOKEN.fullmatch(name):
         raise Invalid(f"A request cannot carry the header {name[:40]!r}.", field="headers")
