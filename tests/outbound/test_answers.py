@@ -10,6 +10,7 @@ from tests.outbound.helpers import USER_AGENT, Names, request, response_of
 from tests.support.target import Exchange, Target
 
 from zerocron.outbound import Outbound, resolver
+from zerocron.outbound.protocol import WRITE_BYTES
 
 
 async def echoed(outbound: Outbound, target: Target, path: str = "/echo", **how: Any) -> dict[str, Any]:
@@ -206,3 +207,21 @@ async def test_an_early_answer_to_an_unread_body_is_kept(outbound: Outbound, tar
     target.on("/upload", refuse, early=True)
     answer = response_of(await outbound.send(request(target.url + "/upload", method="POST", body=b"x" * 5_000_000)))
     assert (answer.status, answer.body) == (403, b"no")
+
+
+async def test_what_is_left_of_a_body_does_not_mix_with_the_next_request(outbound: Outbound, target: Target) -> None:
+    """The target has answered, and keeps the connection; most of the body is still on its way."""
+    target.on("/upload", lambda exchange: exchange.answer(403, b"no"), early=True)
+    answer = response_of(await outbound.send(request(target.url + "/upload", method="POST", body=b"x" * 5_000_000)))
+    assert answer.status == 403
+    assert response_of(await outbound.send(request(target.url + "/ok"))).body == b"ok"
+    assert target.connections == 2
+
+
+@pytest.mark.parametrize("size", [WRITE_BYTES, WRITE_BYTES + 1, 10 * WRITE_BYTES + 7])
+async def test_a_body_of_any_size_arrives_whole(outbound: Outbound, target: Target, size: int) -> None:
+    body = bytes(n % 251 for n in range(size))
+    for _ in range(2):
+        response_of(await outbound.send(request(target.url + "/ok", method="POST", body=body)))
+    assert [seen.body for seen in target.requests] == [body, body]
+    assert target.connections == 1

@@ -84,9 +84,6 @@ class Protocol(ResponseHandler):
                 await writer.write(rest[:WRITE_BYTES])
                 rest = rest[WRITE_BYTES:]
 
-    def has_sent_all(self) -> bool:
-        return self.transport is not None and self.transport.get_write_buffer_size() == 0
-
     def data_received(self, data: bytes) -> None:
         """From the socket; or from aiohttp itself, with no bytes, to go on parsing after a pause."""
         if not data:
