@@ -102,9 +102,9 @@ CLOCK_SAMPLES = 3
 PINGS = re.compile(r"/v1/ping/[0-9a-f]{64}(/[a-z0-9]{1,5})?")
 """The paths of our own that a job may call."""
 
-EARLY_MS = 25
-"""So long before its slot a run is committed: what a start transaction takes (decision 0011). Its request leaves at the
-slot, not before."""
+EARLY_MS = 50
+"""So long before its slot a run is committed: what a claim waits for company and a start transaction takes (decision
+0011). Its request leaves at the slot, not before."""
 
 
 @dataclass(slots=True)

@@ -44,8 +44,8 @@ from zerocron.storage.timetable.horizon import put_near
 
 log = structlog.get_logger(__name__)
 
-FULL_BATCH = 20
-COMPANY_SECONDS = 0.005
+FULL_BATCH = 50
+COMPANY_SECONDS = 0.015
 """After a smaller batch the next claim waits this long, so that runs that come due one by one share a transaction. What
 is claimed early is no later for it."""
 
