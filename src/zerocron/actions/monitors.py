@@ -155,6 +155,7 @@ class Monitors:
             monitor_rows.insert(connection, monitor)
             _, made = changes(dataclasses.asdict(MonitorSpec("", "")), dataclasses.asdict(spec))
             audit.record_of(connection, "monitor", monitor, "create", by, now, after=made)
+            monitor_rows.date_token(connection, monitor.id)
             return monitor, True
 
         def look_up(connection: Connection) -> tuple[Monitor, bool] | None:
@@ -301,6 +302,7 @@ class Monitors:
             if not monitor_rows.delete(connection, team_id, monitor_id, now):
                 raise NotFound("There is no such monitor.")
             audit.record_of(connection, "monitor", monitor, "delete", by, now, before={"status": monitor.watch.status})
+            monitor_rows.date_token(connection, monitor_id)
 
         async with in_step(self._timetable, monitor_member(team_id, monitor_id), self._clock):
             await self._ledger.write(transaction)
@@ -390,6 +392,8 @@ class Monitors:
             audit.record_of(connection, "monitor", saved, verb, by, now, before=before, after=after)
             alerts = tell_flips(connection, rows, now)
             look_again(connection, monitor_id, now)
+            if saved.token_hash != was.token_hash:
+                monitor_rows.date_token(connection, monitor_id)
             return saved, alerts
 
         async with in_step(self._timetable, monitor_member(team_id, monitor_id), self._clock):

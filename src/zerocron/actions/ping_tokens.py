@@ -32,7 +32,8 @@ log = structlog.get_logger(__name__)
 TOKEN = re.compile(r"[0-9a-f]{64}", re.ASCII)
 REFRESH_SECONDS = 1.0
 OVERLAP_MS = 30_000
-"""What changed so long before the last look is read again: a commit may come later than its instant says."""
+"""What changed so long before the last look is read again: a commit comes later than its instant (`date_token`), and by
+less than this, since PostgreSQL ends a transaction in which its node stands still."""
 
 PAGE = 5_000
 LOOK_UPS_PER_SECOND = 5

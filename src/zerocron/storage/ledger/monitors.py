@@ -32,7 +32,16 @@ from zerocron.core.monitor import (
 from zerocron.core.recent import Recent
 from zerocron.core.schedule import Schedule
 from zerocron.storage.ledger import facts, scheduled
-from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, lock_rows, pack, packed
+from zerocron.storage.ledger.dialect import (
+    POSTGRES_TIME,
+    batch,
+    columns_of,
+    fetch,
+    insert_batch,
+    lock_rows,
+    pack,
+    packed,
+)
 from zerocron.storage.ledger.monitor_tables import flips, monitors, outages, pings
 from zerocron.storage.ledger.scheduled import Place, in_order, oldest_due, schedule_columns, schedule_values
 
@@ -213,6 +222,13 @@ def delete(connection: Connection, team_id: str, monitor_id: str, now: Instant) 
         )
     )
     return connection.execute(statement).rowcount == 1
+
+
+def date_token(connection: Connection, monitor_id: str) -> None:
+    """Let its token have changed at this moment. Last in the transaction that changed it: so the time limits of the
+    ledger bound how much later it is committed, whatever time its node lost before."""
+    if connection.dialect.name != "sqlite":  # which nobody else reads
+        connection.execute(update(monitors).where(monitors.c.id == monitor_id).values(token_changed_at=POSTGRES_TIME))
 
 
 def get(connection: Connection, team_id: str, monitor_id: str, *, lock: bool = False) -> Monitor | None:
