@@ -366,7 +366,7 @@ def _zone(facts: Facts) -> str:
 
 def _said(act: Act) -> str:
     """An act in words: who, what, and of an edit which fields."""
-    who = act.actor or "0cron"
+    who = f"“{act.actor}”" if act.actor else "0cron"  # what people call themselves and their keys may be any words
     if act.action == "job.edit" and act.after:
         return f"{who} changed the job: {', '.join(sorted(act.after))}."
     done = {
