@@ -16,6 +16,7 @@ from zerocron.actions.ping_tokens import OVERLAP_MS, TokenDirectory, TokenKeeper
 from zerocron.clock import SystemClock
 from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.storage.ledger import monitors as rows
+from zerocron.storage.ledger import ping_tokens as token_rows
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.timetable.memory import MemoryTimetable
 
@@ -47,7 +48,7 @@ def tokens(ledger: Ledger, clock: ManualClock) -> TokenDirectory:
 def rows_read(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """How many there were since it was asked last."""
     seen: list[Any] = []
-    read = rows.tokens_changed
+    read = token_rows.changed
 
     def counted(*arguments: Any, **named: Any) -> Any:
         found = read(*arguments, **named)
@@ -59,7 +60,7 @@ def rows_read(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
         seen.clear()
         return number
 
-    monkeypatch.setattr(rows, "tokens_changed", counted)
+    monkeypatch.setattr(token_rows, "changed", counted)
     return count
 
 

@@ -324,9 +324,8 @@ class Teams:
             )
             once.claim(connection, link.id, now)
             inviter = None if bearer.person_id is None else people_rows.get(connection, bearer.person_id)
-            language = "en" if inviter is None else inviter.language
-            if person is not None:
-                language = person.language
+            reader = person or inviter
+            language = "en" if reader is None else reader.language
             _record_invitation(connection, bearer, "create", link.id, email, now, {"role": role})
             return link, token, team.name, language
 
