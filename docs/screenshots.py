@@ -78,6 +78,9 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="every specimen, wide and narrow")
     parser.add_argument("--language", default="en")
     given = parser.parse_args()
+    unknown = sorted(set(given.names) - set(SPECIMENS))
+    if unknown:
+        parser.error(f"there is no specimen {', '.join(unknown)}; those there are: {', '.join(sorted(SPECIMENS))}")
     names = given.names or [name for name, each in SPECIMENS.items() if given.all or each.is_shown]
     widths = ["wide", "narrow"] if given.all or given.names else ["wide"]
     given.out.mkdir(parents=True, exist_ok=True)

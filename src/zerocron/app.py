@@ -60,7 +60,7 @@ from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.schedule import tzdata_version
 from zerocron.core.sealing import Keyring, new_master_key, read_master_keys
 from zerocron.core.single_sign_on import parse_domains
-from zerocron.dashboard import gallery, site
+from zerocron.dashboard import gallery, problem_pages
 from zerocron.demo import SAMPLES, DemoTarget, make_monitor, make_samples
 from zerocron.engine.run import Bounds, Engine, Loop
 from zerocron.engine.sessions import RENEW_SECONDS, OnTime, Session
@@ -245,7 +245,7 @@ def _make_jobs(settings: Settings, ground: Ground) -> Jobs:
 
 
 def _add_pages(application: FastAPI, settings: Settings, clock: Clock) -> None:
-    site.install(application, now_ms=clock.now, version=__version__, base_url=settings.base_url)
+    problem_pages.install(application, now_ms=clock.now, version=__version__, base_url=settings.base_url)
     if settings.development:
         application.router.routes.extend(gallery.routes())
 

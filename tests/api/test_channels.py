@@ -194,7 +194,7 @@ async def test_notify_is_merged(api: Client) -> None:
 async def test_another_teams_channel_cannot_be_named(api: Client, stranger: Client) -> None:
     theirs = await stranger.channel()
     answer = await api("POST", "/v1/jobs", JOB | {"notify": {"channels": [theirs["id"]]}})
-    assert answer.problem(422, "notify.channels").startswith(f"There is no channel {theirs['id']}.")
+    assert answer.problem(422, "notify.channels").startswith(f"There is no channel '{theirs['id']}'.")
 
 
 @pytest.mark.parametrize(

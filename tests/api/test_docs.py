@@ -18,7 +18,12 @@ from zerocron.api.docs_page import reference_page
 from zerocron.app import Node
 from zerocron.core.access import Role
 
-NOT_BY_SUCH_A_KEY = (("POST", "/v1/teams"), ("DELETE", "/v1/team?name=Operations"), ("POST", "/v1/secrets/rotate"))
+NOT_BY_SUCH_A_KEY = (
+    ("POST", "/v1/teams"),
+    ("DELETE", "/v1/team?name=Operations"),
+    ("POST", "/v1/secrets/rotate"),
+    ("GET", "/v1/system"),
+)
 """What is for people, or for the server's first team."""
 
 VOID = {"meta", "link", "br", "img"}

@@ -28,7 +28,7 @@ from zerocron.core.monitor import PingKind
 from zerocron.core.sealing import DataKey, Keyring, new_master_key, read_master_keys
 from zerocron.settings import Settings
 from zerocron.storage.ledger import facts
-from zerocron.storage.ledger import monitors as rows
+from zerocron.storage.ledger import ping_tokens as token_rows
 
 CASES = {
     case["id"]: case
@@ -383,7 +383,7 @@ async def test_tokens_from_before_there_was_a_master_key_are_sealed_anew(tmp_pat
         first, second = (read_master_keys(new_master_key(), source="test") for _ in range(2))
         keeper = await TokenKeeper.open(ledger, first)
 
-        sealed = dict(await ledger.read(lambda connection: rows.tokens_sealed(connection, after="", limit=10)))
+        sealed = dict(await ledger.read(lambda connection: token_rows.sealed(connection, after="", limit=10)))
         for monitor_id, token in tokens.items():
             assert keeper.unseal(sealed[monitor_id], monitor_id) == token
             assert keeper.digest(token) == plain.digest(token)

@@ -17,13 +17,13 @@ from zerocron.settings import Settings
 from zerocron.storage.ledger import sessions
 
 
-async def test_a_node_that_works(node: Node, api: Client, settings: Settings, target: Target) -> None:
-    job = await api.job(url=f"{target.url}/ok")
-    await api.run_that((await api.post(f"/v1/jobs/{job['id']}/trigger"))["id"], "succeeded")
+async def test_a_node_that_works(node: Node, first_team: Client, settings: Settings, target: Target) -> None:
+    job = await first_team.job(url=f"{target.url}/ok")
+    await first_team.run_that((await first_team.post(f"/v1/jobs/{job['id']}/trigger"))["id"], "succeeded")
     assert node.engine is not None
     await node.engine.tally.save()
 
-    answer = await api("GET", "/v1/system")
+    answer = await first_team("GET", "/v1/system")
     seen = answer.json
 
     assert seen["version"] == __version__
@@ -43,7 +43,7 @@ async def test_a_node_that_works(node: Node, api: Client, settings: Settings, ta
         assert private not in answer.body.decode()
 
 
-async def test_nodes_that_ended_and_nodes_that_fell_silent(node: Node, api: Client) -> None:
+async def test_nodes_that_ended_and_nodes_that_fell_silent(node: Node, first_team: Client) -> None:
     now = node.clock.now()
 
     def transaction(connection: Any) -> None:
@@ -54,21 +54,21 @@ async def test_nodes_that_ended_and_nodes_that_fell_silent(node: Node, api: Clie
         sessions.mark_settled(connection, ["s-closed", "s-fenced"], now)
 
     await node.ledger.write(transaction)
-    seen = await api.get("/v1/system")
+    seen = await first_team.get("/v1/system")
     ended = {one["node"]: one["reason"] for one in seen["ended_nodes"]}
     assert {name: ended[name] for name in ("closed", "fenced")} == {"closed": "closed", "fenced": "fenced"}
     silent = [one["status"] for one in seen["nodes"] if one["node"] == "silent"]
     assert silent == ["silent"] or ended["silent"] == "fenced", "somebody may have fenced it already"
 
 
-async def test_what_is_away_is_told(node: Node, api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_away_is_told(node: Node, first_team: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     services = node.application.state.services
 
     async def no_answer(*_: Any) -> Any:
         raise TimetableAway("gone")
 
     monkeypatch.setattr(services.timetable, "size", no_answer)
-    assert (await api.get("/v1/system"))["timetable"] == {"kind": "memory", "status": "away", "size": None}
+    assert (await first_team.get("/v1/system"))["timetable"] == {"kind": "memory", "status": "away", "size": None}
     read = node.ledger.read
 
     async def no_nodes(transaction: Any) -> Any:
@@ -77,13 +77,19 @@ async def test_what_is_away_is_told(node: Node, api: Client, monkeypatch: pytest
         return await read(transaction)
 
     monkeypatch.setattr(node.ledger, "read", no_nodes)
-    seen = await api.get("/v1/system")
+    seen = await first_team.get("/v1/system")
     assert seen["ledger"]["status"] == "away"
     assert (seen["nodes"], seen["queue"], seen["lateness_ms"]) == ([], None, None)
 
 
-async def test_a_loop_that_stands_still_is_told(node: Node, api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_loop_that_stands_still_is_told(
+    node: Node, first_team: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert node.engine is not None
     monkeypatch.setattr(node.engine, "stalled", lambda: ["sweep", "executor"])
-    loops = {loop["name"]: loop["status"] for loop in (await api.get("/v1/system"))["loops"]}
+    loops = {loop["name"]: loop["status"] for loop in (await first_team.get("/v1/system"))["loops"]}
     assert (loops["sweep"], loops["executor"], loops["session"]) == ("stalled", "stalled", "ok")
+
+
+async def test_it_is_nothing_for_admins_of_other_teams(api: Client) -> None:
+    assert "first team" in (await api("GET", "/v1/system")).problem(403)

@@ -57,6 +57,7 @@ def test_what_terminals_and_readers_act_on_is_taken_out() -> None:
     assert one_line("a\x1b[31;1mred\x1b[0m\x1b]0;title\x07 b\r\n\tc\u202ed\u200be\x00", 50) == "ared b cde"
     assert one_line("\ud800\ufeff\u2066x\u2069", 50) == "x"
     assert many_lines("\n\n1\r\n2\r3\tx \u202e\x07\n\n", 50) == "1\n2\n3\tx"
+    assert one_line("\u00a0 \u3000a\u00a0: b\u00a0", 50) == "a\u00a0: b", "as French has it"
     assert one_line(FAMILY + " می\u200cخواهم", 50) == FAMILY + " می\u200cخواهم"
 
 

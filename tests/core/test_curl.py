@@ -239,7 +239,7 @@ def test_what_is_refused_says_what_to_do(command: str) -> None:
 
 
 def test_a_file_is_named_in_its_refusal() -> None:
-    with pytest.raises(Invalid, match=r"-d @body\.json reads a file on your machine"):
+    with pytest.raises(Invalid, match=r"-d '@body\.json' reads a file on your machine"):
         parse("curl -d @body.json https://example.com")
 
 
@@ -334,7 +334,7 @@ def test_no_option_is_dropped_in_silence(tokens: list[str]) -> None:
 def test_an_address_that_is_left_out_is_named() -> None:
     found = parse("curl https://example.com/a https://example.com/b -d x ' --nope '")
     assert found.warnings == [
-        "Only the first of 3 addresses was taken; make a job for each other: https://example.com/b, --nope"
+        "Only the first of 3 addresses was taken; make a job for each other: 'https://example.com/b, --nope'"
     ]
 
 

@@ -155,8 +155,8 @@ def test_paused_from_to() -> None:
     found = about(versions=versions, acts=acts)
     assert found.verdict == Verdict.PAUSED
     assert found.sentence == "The job was paused from 2027-01-15 11:00 (UTC) to 2027-01-15 13:00 (UTC)."
-    assert (NOON - HOUR, "Ada paused the job.") in found.evidence
-    assert (NOON + HOUR, "Bob resumed the job.") in found.evidence
+    assert (NOON - HOUR, "“Ada” paused the job.") in found.evidence
+    assert (NOON + HOUR, "“Bob” resumed the job.") in found.evidence
 
 
 def test_paused_and_edited_meanwhile_is_one_pause() -> None:
@@ -227,7 +227,7 @@ def test_a_change_of_the_clocks_ate_it() -> None:
 
 def test_an_edit_tells_which_fields() -> None:
     act = Act(NOON, "job.edit", "Ada", {"url": "a", "timeout": 1}, {"url": "b", "timeout": 2})
-    assert (NOON, "Ada changed the job: timeout, url.") in about(acts=[act]).evidence
+    assert (NOON, "“Ada” changed the job: timeout, url.") in about(acts=[act]).evidence
     assert (NOON, "0cron disabled the job.") in about(acts=[Act(NOON, "job.disable", "")]).evidence
 
 

@@ -125,7 +125,7 @@ def test_everything_that_was_assumed_is_a_warning() -> None:
         "An interval counts real time: the local time of its runs shifts when the clocks change. For a fixed local "
         "time write a cron expression such as '0 9 * * *'.",
     )
-    assert understand("tous les mercerdis à 9h", now=NOW).warnings == ("« mercerdis » est lu comme « mercredis ».",)
+    assert understand("tous les mercerdis à 9h", now=NOW).warnings == ("« mercerdis » est lu comme « mercredis ».",)
     assert understand("todos los viernnes a las 9:00", now=NOW).warnings == ("«viernnes» se lee como «viernes».",)
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.dashboard.support import HOSTILE, Pages
 
 from zerocron.core.understanding import understand
+from zerocron.dashboard.forms import FORM_BYTES_MAX
 from zerocron.dashboard.job_draft import DEFAULTS, Draft
 from zerocron.dashboard.specimens.job_form import CHANNELS, JOB, JOB_ID, PREVIEW, SECRETS, TRIED, typed
 from zerocron.dashboard.specimens.kinds import SESSION, session
@@ -414,3 +415,12 @@ async def test_nothing_that_somebody_typed_becomes_markup() -> None:
         assert "<script>alert" not in answer.html
         assert not re.search(r'="[^"]*<script', answer.html)
         assert "{{7*7}}" in answer.html
+
+
+@pytest.mark.parametrize("path", ["/jobs/new/preview", "/jobs/new/waits"])
+async def test_a_part_takes_no_more_than_any_form(path: str) -> None:
+    """Scripts send it the few fields that it is about."""
+    pages = Pages.over(OFFERED)
+    assert (await pages.post_long(path, [("body", "x" * FORM_BYTES_MAX)])).status == 413
+    assert pages.api.bodies("POST", "/v1/schedules/preview") == []
+    assert (await pages.post_long("/jobs/new/try", [("body", "x" * FORM_BYTES_MAX)])).status == 200

@@ -8,12 +8,16 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import orjson
 import pytest
 from babel.messages.pofile import read_po
 from docs.sentences import of_source, sentences
 from docs.words import file_of
 from tests.dashboard.support import Element, Pages
 
+from zerocron.core.curl import parse
+from zerocron.core.model import JsonRule, SuccessRule
+from zerocron.core.success import broken_rule
 from zerocron.dashboard.said import LOOKS_MAX, PLACE, TEXT_CHARACTERS_MAX, Sayer
 from zerocron.dashboard.specimens import SPECIMENS
 from zerocron.dashboard.specimens.kinds import SESSION
@@ -97,6 +101,31 @@ def test_a_number_of_somebody_else_stays_to_the_letter(number: str) -> None:
 
     assert number in told
     assert told.startswith("L'en-tête X-Count")
+
+
+@pytest.mark.parametrize("language", ["fr", "es"])
+@pytest.mark.parametrize("text", ["1,000", "paused", "The last run failed.", "It is wrong; 1,000", "1,000, 2,000"])
+def test_what_somebody_wrote_stays_to_the_letter_in_every_sentence(language: str, text: str) -> None:
+    """Also what is a number, or words of ours."""
+    header = SuccessRule(headers=(("X-Total", text),))
+    json = SuccessRule(json=(JsonRule("$.total", orjson.dumps(text).decode()),))
+    command = f"curl https://example.com -H '{text}' -H '{text};x:' -H 'A B {text}:1' --quote '{text}' ; {text}"
+    sentences = [
+        broken_rule(header, 200, "", [("X-Total", text[1:])]),
+        broken_rule(json, 200, orjson.dumps({"total": f"{text}!"}).decode()),
+        broken_rule(SuccessRule(body_contains=text), 200, f"{text[1:]}"),
+        broken_rule(SuccessRule(body_not_contains=text), 200, text),
+        f"“{text}” paused the job.",
+        *parse(command).warnings,
+        *parse(f"curl https://example.com '{text}'").warnings,
+    ]
+
+    assert len(sentences) >= 9
+    for sentence in sentences:
+        assert sentence is not None
+        told = said(language, sentence)
+        assert told != sentence, "it is said in the language"
+        assert text in told, sentence
 
 
 @pytest.mark.parametrize(

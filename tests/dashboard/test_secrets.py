@@ -82,14 +82,20 @@ async def test_a_new_value_keeps_or_lifts_the_hosts_that_the_form_shows() -> Non
     assert [each.body["allowed_hosts"] for each in pages.api.sent()] == [["api.stripe.com", "*.stripe.com"], []]
 
 
-@pytest.mark.parametrize("until", [None, "2027-03-10T14:32:06Z"], ids=["never", "too long ago"])
+@pytest.mark.parametrize(
+    "until",
+    [None, "2027-03-10T14:32:06Z", "2027-03-10T14:33:00Z"],
+    ids=["never", "too long ago", "over before it is typed"],
+)
 @pytest.mark.parametrize(
     "path", ["/secrets/new", "/secrets/STRIPE_KEY/replace", "/secrets/STRIPE_KEY/delete", "/secrets/rotate"]
 )
 async def test_who_one_is_is_asked_before_anything_is_typed(path: str, until: str | None) -> None:
     pages = Pages.over({**KNOWN, "GET /v1/session": session(elevated_until=until)})
-    tree = (await pages.get(path)).tree
+    shown = await pages.get(path)
 
+    assert shown.status == 403
+    tree = shown.tree
     assert tree.one("form", action="/confirm").one("input", name="next").get("value") == path
     assert not tree.all("textarea")
 

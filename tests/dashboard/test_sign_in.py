@@ -289,6 +289,29 @@ async def test_who_has_an_account_proves_that_it_is_theirs() -> None:
     }
 
 
+async def test_who_has_no_password_signs_in_elsewhere_and_comes_back_to_the_invitation() -> None:
+    ways = {**WAYS, "oidc": {"name": "Google"}, "trusted_header": True}
+    known = {**INVITATION, "has_account": True}
+    site = Pages.over({**NOBODY, "GET /v1/sign-in": ways, "POST /v1/invitations/look": known})
+
+    shown = await site.get(f"/invitation/{TOKEN}")
+    assert TOKEN not in shown.html
+    led = {}
+    for link in shown.tree.all("a", class_="button"):
+        led[link.text] = (await site.get(f"/invitation/{TOKEN}{link.get('href')}")).location
+    assert led == {
+        "Go on through the proxy": f"/auth/header?next=%2Finvitation%2F{TOKEN}",
+        "Sign in with Google": f"/auth/oidc/start?next=%2Finvitation%2F{TOKEN}",
+    }
+    assert (await site.get(f"/invitation/{TOKEN}?by=https://evil.example")).status == 200
+
+    site.api.answers["POST /v1/invitations/look"] = INVITATION
+    links = [link.get("href") for link in (await site.get(f"/invitation/{TOKEN}")).tree.all("a", class_="button")]
+    assert links == ["/auth/header", "/auth/oidc/start"], "who is new joins by coming in, and that uses the link up"
+    site.api.answers["GET /v1/sign-in"] = WAYS
+    assert not (await site.get(f"/invitation/{TOKEN}")).tree.all("a", class_="button")
+
+
 async def test_who_is_signed_in_already_needs_one_click() -> None:
     shown = await Pages.of("invitation-signed-in").specimen("invitation-signed-in")
     assert shown.tree.one("form").fields() == []

@@ -11,6 +11,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
+from docs import screenshots
 from tests.dashboard.support import Element, Pages, read
 
 from zerocron.dashboard import gallery
@@ -156,3 +157,14 @@ def test_the_check_of_answers_finds_faults() -> None:
     schema = _schema_of("GET /v1/jobs/01999b6e-0c1d-7a52-9c07-1f6d6f0a4c11")
     assert schema is not None
     assert not jsonschema_rs.validator_for({**schema, "components": DOCUMENT["components"]}).is_valid({"id": "x"})
+
+
+def test_a_picture_of_what_is_not_there_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("docs.screenshots.take", None)  # not even a browser is started
+    monkeypatch.setattr("sys.argv", ["screenshots", "jobs", "nobody", "nothing"])
+
+    with pytest.raises(SystemExit, match="2"):
+        screenshots.main()
+    assert "there is no specimen nobody, nothing; those there are: " in capsys.readouterr().err

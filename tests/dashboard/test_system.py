@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from tests.dashboard.support import Pages
 
+from zerocron.api.access import OF_SERVER
+from zerocron.dashboard.specimens.kinds import SESSION, session
 from zerocron.dashboard.specimens.system import ILL, ONE, SYSTEM
 from zerocron.dashboard.views.system import troubles_of
+from zerocron.dashboard.words import said
 
 
 @pytest.mark.parametrize("system", [SYSTEM, ONE])
@@ -57,3 +60,17 @@ async def test_nodes_that_ended_are_history() -> None:
     tables = (await Pages.of("system").specimen("system")).tree.all("table")
 
     assert [len(each.one("tbody").all("tr")) for each in tables] == [3, 2]
+
+
+@pytest.mark.parametrize("language", ["en", "fr", "es"])
+async def test_admins_of_other_teams_are_not_offered_the_page_and_told_why(language: str) -> None:
+    person, team = {**SESSION["person"], "language": language}, {**SESSION["team"], "id": "another"}
+    pages = Pages.of("system", **{"GET /v1/session": session(team=team, person=person)})
+    pages.api.answers["GET /v1/system"] = (403, {"title": "Forbidden", "detail": OF_SERVER})
+    shown = await pages.get("/system")
+
+    assert shown.status == 403
+    assert " ".join(said(language, OF_SERVER).split()) in shown.tree.text
+    assert not shown.tree.all("a", href="/system")
+    at_home = await Pages.of("system").get("/system")
+    assert len(at_home.tree.all("a", href="/system")) == 1

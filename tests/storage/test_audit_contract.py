@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, delete, insert, text, update
+from sqlalchemy import Connection, delete, event, insert, text, update
 from sqlalchemy.exc import DBAPIError
 from tests.storage.samples import OTHER_TEAM_ID
 from tests.support.clock import ManualClock
@@ -176,3 +176,30 @@ async def test_an_entry_with_a_wrong_time_in_its_id_is_judged_by_its_instant(led
 
     assert await ledger.write(lambda connection: audit.remove_old(connection, NOW - 365 * DAY, 10)) == 0
     assert old["id"] < first_id(NOW - 365 * DAY)
+
+
+async def test_what_one_actor_did_is_found_by_an_index(ledger: Ledger) -> None:
+    """However much others did: who did little, or nothing, cost a look at every entry of the team."""
+    entry = {
+        **{column.name: "x" for column in audit_entries.columns},
+        "team_id": DEFAULT_TEAM_ID,
+        "actor_id": ADA.id,
+    }
+    entries = [{**entry, "id": new_id(NOW + number), "at": NOW + number} for number in range(3_000)]
+    plans: list[str] = []
+
+    def transaction(connection: Connection) -> None:
+        connection.execute(insert(audit_entries), entries)
+        connection.execute(text("ANALYZE audit_entries"))
+
+        def explain(_c: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> None:
+            if not statement.startswith("EXPLAIN"):
+                verb = "EXPLAIN QUERY PLAN" if connection.dialect.name == "sqlite" else "EXPLAIN"
+                plans.extend(str(row) for row in connection.exec_driver_sql(f"{verb} {statement}", parameters))
+
+        event.listen(connection, "before_cursor_execute", explain)
+        audit.page(connection, DEFAULT_TEAM_ID, before=None, limit=50, actor_id="somebody else")
+        event.remove(connection, "before_cursor_execute", explain)
+
+    await ledger.write(transaction)
+    assert any("ix_audit_entries_team_id_actor_id_at" in plan for plan in plans), plans

@@ -25,6 +25,7 @@ from zerocron.core.monitor import (
 from zerocron.core.schedule import Schedule
 from zerocron.storage.ledger import glances
 from zerocron.storage.ledger import monitors as rows
+from zerocron.storage.ledger import ping_tokens as token_rows
 from zerocron.storage.ledger.database import Ledger
 
 EVERY_HOUR = Schedule("interval", None, HOUR, NOON, "Europe/Paris")
@@ -202,10 +203,10 @@ async def test_a_deleted_monitor_is_gone_for_everybody(ledger: Ledger) -> None:
     assert not await ledger.write(lambda c: rows.delete(c, one.team_id, one.id, NOON))
     assert await get(ledger, one) is None
     assert await ledger.write(lambda c: rows.lock(c, [one.id], wait=True)) == {}
-    assert await ledger.read(lambda c: rows.find_token(c, one.token_hash)) is None
+    assert await ledger.read(lambda c: token_rows.find(c, one.token_hash)) is None
     assert await ledger.read(lambda c: rows.overdue(c, before=NOON + DAY, limit=9)) == []
     assert await ledger.read(lambda c: rows.existing(c, [one.id])) == set()
-    changes = await ledger.read(lambda c: rows.tokens_changed(c, after=(NOON, ""), limit=9))
+    changes = await ledger.read(lambda c: token_rows.changed(c, after=(NOON, ""), limit=9))
     assert changes == [(NOON + 1, one.id, one.token_hash, False)]
 
 
@@ -229,7 +230,7 @@ async def test_a_token_has_one_monitor(ledger: Ledger) -> None:
     one = a_monitor()
     await keep(ledger, one)
 
-    assert await ledger.read(lambda c: rows.find_token(c, one.token_hash)) == one.id
+    assert await ledger.read(lambda c: token_rows.find(c, one.token_hash)) == one.id
     with pytest.raises(IntegrityError):
         await keep(ledger, a_monitor(token_hash=one.token_hash))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
@@ -17,7 +18,7 @@ from zerocron.actions.one_time_links import HOUR_MS, new_link
 from zerocron.actions.sign_ins import Opened
 from zerocron.actions.team_limits import TeamLimits, note_defaults
 from zerocron.actions.teams import LAST_OWNER, TEAMS_A_PERSON_MAX, Teams
-from zerocron.channels.contract import Accepted, Again, Delivery, Ways
+from zerocron.channels.contract import Accepted, Again, Delivery, Refused, Ways
 from zerocron.channels.letters import Letter
 from zerocron.core.access import PERMISSIONS, Actor, Bearer, Role
 from zerocron.core.errors import Conflict, Forbidden, NotFound, ZerocronError
@@ -366,16 +367,42 @@ async def test_an_invitation_that_no_mail_took_is_shown_and_tried_again(
         made = await teams_of(house).invite(bearer_of(ada, Role.OWNER), "bob@example.com", Role.EDITOR, "a form")
         assert made.path is not None
         assert made.path in posted[0].text
-        again = await teams_of(house).invite(bearer_of(ada, Role.OWNER), "bob@example.com", Role.EDITOR, "a form")
-        assert (again.invited, again.path, again.is_new) == (made.invited, None, False)
+        with pytest.raises(Conflict, match="shown only once"):
+            await teams_of(house).invite(bearer_of(ada, Role.OWNER), "bob@example.com", Role.EDITOR, "a form")
         await house.clock.advance(15)
         await wait_until(lambda: len(posted) == 2 and house.entrance.mailing.waiting, "the second attempt")
         await house.clock.advance(60)
         await wait_until(lambda: len(posted) == 3 and not house.entrance.mailing.under_way, "the third attempt")
         await house.clock.advance(3_600)
         assert posted == [posted[0]] * 3
-        taken = await teams_of(house).invite(bearer_of(ada, Role.OWNER), "eve@example.com", Role.EDITOR)
-        assert taken.path is None
+        taken = await teams_of(house).invite(bearer_of(ada, Role.OWNER), "eve@example.com", Role.EDITOR, "another")
+        again = await teams_of(house).invite(bearer_of(ada, Role.OWNER), "eve@example.com", Role.EDITOR, "another")
+        assert (taken.path, taken.is_new) == (None, True)
+        assert (again.invited, again.path, again.is_new) == (taken.invited, None, False)
+        assert len(posted) == 4
+
+
+async def test_an_invitation_is_not_said_to_be_mailed_by_who_does_not_know(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its letter was refused, or its node was killed while it sent it."""
+
+    async def refuse(_letter: Letter, _ways: Ways) -> Delivery:
+        return Refused("550 no such user")
+
+    async def die(_letter: Letter, _ways: Ways) -> Delivery:
+        raise asyncio.CancelledError
+
+    async with house_over(ledger, mail=True) as house:
+        ada = bearer_of(await house.person("ada@example.com", role=Role.OWNER), Role.OWNER)
+        for name, post in (("refused", refuse), ("killed", die)):
+            monkeypatch.setattr("zerocron.actions.mailing.post", post)
+            with contextlib.suppress(asyncio.CancelledError):
+                shown = await teams_of(house).invite(ada, f"{name}@example.com", Role.EDITOR, name)
+                assert shown.path is not None
+            with pytest.raises(Conflict) as caught:
+                await teams_of(house).invite(ada, f"{name}@example.com", Role.EDITOR, name)
+            assert caught.value.code == "made_before"
 
 
 async def test_who_accepts_two_invitations_at_once_has_one_account_and_loses_no_link(

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.storage.samples import DAY, HOUR, NOON
+from tests.storage.samples import DAY, HOUR, NOON, postgres_ledger
 from tests.storage.test_monitors_contract import a_monitor, keep
 from tests.support.clock import ManualClock
 
+from zerocron.actions.monitors import Monitors, MonitorSpec
 from zerocron.actions.ping_tokens import OVERLAP_MS, TokenDirectory, TokenKeeper
+from zerocron.clock import SystemClock
+from zerocron.core.model import DEFAULT_TEAM_ID
 from zerocron.storage.ledger import monitors as rows
+from zerocron.storage.ledger import ping_tokens as token_rows
 from zerocron.storage.ledger.database import Ledger
+from zerocron.storage.timetable.memory import MemoryTimetable
 
 KEEPER = TokenKeeper(b"k" * 32)
 
@@ -42,7 +48,7 @@ def tokens(ledger: Ledger, clock: ManualClock) -> TokenDirectory:
 def rows_read(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """How many there were since it was asked last."""
     seen: list[Any] = []
-    read = rows.tokens_changed
+    read = token_rows.changed
 
     def counted(*arguments: Any, **named: Any) -> Any:
         found = read(*arguments, **named)
@@ -54,7 +60,7 @@ def rows_read(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
         seen.clear()
         return number
 
-    monkeypatch.setattr(rows, "tokens_changed", counted)
+    monkeypatch.setattr(token_rows, "changed", counted)
     return count
 
 
@@ -95,3 +101,23 @@ async def test_a_clock_that_is_set_back_hides_no_change(
     await ledger.write(lambda c: rows.delete(c, a_monitor().team_id, made, NOON - back_ms))
     await tokens.load()
     assert tokens.known(token_of(2)) is None
+
+
+async def test_a_node_that_stood_still_before_its_change_hides_it_from_no_other(tmp_path: Path) -> None:
+    """Between a look at its clock and its transaction it lost ten minutes."""
+    async with postgres_ledger(tmp_path) as ledger:
+        behind = ManualClock(SystemClock().now() - 10 * 60_000)
+        own = TokenDirectory(ledger=ledger, clock=behind, keeper=KEEPER, exclusive=False)
+        other = TokenDirectory(ledger=ledger, clock=SystemClock(), keeper=KEEPER, exclusive=False)
+        verbs = Monitors(ledger=ledger, timetable=MemoryTimetable(), clock=behind, tokens=own)
+        await other.load()
+
+        made, _ = await verbs.create(DEFAULT_TEAM_ID, MonitorSpec("one", "every hour"))
+        await other.load()
+        assert other.known(made.token) == made.monitor.id
+        rotated = await verbs.rotate_token(DEFAULT_TEAM_ID, made.monitor.id)
+        await other.load()
+        assert (other.known(made.token), other.known(rotated.token)) == (None, made.monitor.id)
+        await verbs.delete(DEFAULT_TEAM_ID, made.monitor.id)
+        await other.load()
+        assert other.known(rotated.token) is None

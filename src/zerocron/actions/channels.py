@@ -317,7 +317,7 @@ def check_named(connection: Connection, team_id: str, notify: Notify) -> None:
     missing = channel_rows.missing(connection, team_id, notify.channels) if notify.channels else []
     if missing:
         raise Invalid(
-            f"There is no channel {missing[0]}. GET /v1/channels has those there are; leave `channels` out for all.",
+            f"There is no channel {missing[0]!r}. GET /v1/channels has those there are; leave `channels` out for all.",
             field="notify.channels",
         )
 

@@ -52,6 +52,7 @@ from zerocron.core.schedule import DayMatch, DstPolicy, Schedule
 from zerocron.core.understanding import DEFAULT_TIMEZONE, Understood
 from zerocron.storage.ledger import audit, glances
 from zerocron.storage.ledger import monitors as monitor_rows
+from zerocron.storage.ledger import ping_tokens as token_rows
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.ledger.monitors import FlipRow, PingRow, Watched
 from zerocron.storage.ledger.scheduled import Place
@@ -155,6 +156,7 @@ class Monitors:
             monitor_rows.insert(connection, monitor)
             _, made = changes(dataclasses.asdict(MonitorSpec("", "")), dataclasses.asdict(spec))
             audit.record_of(connection, "monitor", monitor, "create", by, now, after=made)
+            token_rows.date(connection, monitor.id)
             return monitor, True
 
         def look_up(connection: Connection) -> tuple[Monitor, bool] | None:
@@ -301,6 +303,7 @@ class Monitors:
             if not monitor_rows.delete(connection, team_id, monitor_id, now):
                 raise NotFound("There is no such monitor.")
             audit.record_of(connection, "monitor", monitor, "delete", by, now, before={"status": monitor.watch.status})
+            token_rows.date(connection, monitor_id)
 
         async with in_step(self._timetable, monitor_member(team_id, monitor_id), self._clock):
             await self._ledger.write(transaction)
@@ -390,6 +393,8 @@ class Monitors:
             audit.record_of(connection, "monitor", saved, verb, by, now, before=before, after=after)
             alerts = tell_flips(connection, rows, now)
             look_again(connection, monitor_id, now)
+            if saved.token_hash != was.token_hash:
+                token_rows.date(connection, monitor_id)
             return saved, alerts
 
         async with in_step(self._timetable, monitor_member(team_id, monitor_id), self._clock):

@@ -24,7 +24,7 @@ from zerocron.clock import Clock
 from zerocron.core.model import Instant
 from zerocron.core.sealing import CannotOpen, DataKey, Keyring
 from zerocron.storage.ledger import facts
-from zerocron.storage.ledger import monitors as monitor_rows
+from zerocron.storage.ledger import ping_tokens as token_rows
 from zerocron.storage.ledger.database import Ledger
 
 log = structlog.get_logger(__name__)
@@ -32,7 +32,8 @@ log = structlog.get_logger(__name__)
 TOKEN = re.compile(r"[0-9a-f]{64}", re.ASCII)
 REFRESH_SECONDS = 1.0
 OVERLAP_MS = 30_000
-"""What changed so long before the last look is read again: a commit may come later than its instant says."""
+"""What changed so long before the last look is read again. A commit comes later than its instant (`token_rows.date`),
+and by less than this, since PostgreSQL ends a transaction in which its node stands still."""
 
 PAGE = 5_000
 LOOK_UPS_PER_SECOND = 5
@@ -83,14 +84,14 @@ class TokenKeeper:
     async def _reseal(self, ledger: Ledger) -> None:
         """What was sealed while there was no master key. A row that cannot be opened stays as it is."""
         after, resealed = "", 0
-        while page := await ledger.read(partial(monitor_rows.tokens_sealed, after=after, limit=RESEALED_AT_ONCE)):
+        while page := await ledger.read(partial(token_rows.sealed, after=after, limit=RESEALED_AT_ONCE)):
             old = [(monitor_id, sealed) for monitor_id, sealed in page if _is_plain(sealed)]
             rows = []
             for monitor_id, sealed in old:
                 with contextlib.suppress(ValueError):
                     rows.append([monitor_id, sealed, self.seal(self.unseal(sealed, monitor_id), monitor_id)])
             if rows:
-                await ledger.write(partial(monitor_rows.reseal_tokens, rows=rows))
+                await ledger.write(partial(token_rows.reseal, rows=rows))
             resealed += len(rows)
             after = page[-1][0]
         if resealed:
@@ -216,7 +217,7 @@ class TokenDirectory:
         known = self._monitors.get(digest)
         if known is not None or self._exclusive or not self._may_look_up():
             return known
-        found = await self._ledger.read(lambda connection: monitor_rows.find_token(connection, digest))
+        found = await self._ledger.read(lambda connection: token_rows.find(connection, digest))
         if found is not None:
             self.learn([(found, digest, True)])
         return found
@@ -240,7 +241,7 @@ class TokenDirectory:
         # The earlier of the two, since the ledger's clock may have been set back.
         after = (0 if self._looked_at is None else min(self._looked_at, now) - OVERLAP_MS, "")
         while True:
-            changes = await self._ledger.read(partial(monitor_rows.tokens_changed, after=after, limit=PAGE))
+            changes = await self._ledger.read(partial(token_rows.changed, after=after, limit=PAGE))
             self.learn([(monitor_id, digest, is_good) for _, monitor_id, digest, is_good in changes])
             if len(changes) < PAGE:
                 break

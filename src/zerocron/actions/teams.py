@@ -25,7 +25,7 @@ from zerocron.actions.secrets import Secrets
 from zerocron.channels.letters import invitation_letter
 from zerocron.clock import Clock
 from zerocron.core.access import PERMISSIONS, SERVER, Actor, Bearer, Role
-from zerocron.core.errors import Conflict, Forbidden, Invalid, NotFound
+from zerocron.core.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable, Unclear
 from zerocron.core.ids import new_id
 from zerocron.core.limits import Buckets, give_each_back, take_each
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
@@ -284,14 +284,16 @@ class Teams:
 
     async def invite(self, bearer: Bearer, email: str, role: Role, idempotency_key: str | None = None) -> Invitation:
         """An invitation to an address, mailed where there is a mail server; earlier ones to it work no more. Or the one
-        that this idempotency key made before, if it was mailed.
+        that this idempotency key made before, if its letter is known to be sent.
 
-        Raises Invalid, Forbidden, TooMany, and Conflict, also when this key made one before whose link was shown: that
-        cannot be shown a second time.
+        Raises Invalid, Forbidden, TooMany, and Conflict, also when this key made one before whose letter is not: the
+        link may have been shown, and cannot be shown a second time.
         """
         email = check_email(email)
-        once = Once.of(bearer.team_id, "invitations.create", idempotency_key, {"email": email, "role": role})
-        made_before = await self._ledger.read(lambda connection: self._made_before(connection, once))
+        request = {"email": email, "role": role}
+        once = Once.of(bearer.team_id, "invitations.create", idempotency_key, request)
+        mailed = Once.of(bearer.team_id, "invitations.mail", idempotency_key, request)
+        made_before = await self._ledger.read(lambda connection: self._made_before(connection, once, mailed))
         if made_before is not None:  # it costs none of the mails that may be sent
             return made_before
         claims = [(self._mails, (bearer.team_id, email)), (self._mails_of_team, bearer.team_id)]
@@ -322,9 +324,8 @@ class Teams:
             )
             once.claim(connection, link.id, now)
             inviter = None if bearer.person_id is None else people_rows.get(connection, bearer.person_id)
-            language = "en" if inviter is None else inviter.language
-            if person is not None:
-                language = person.language
+            reader = person or inviter
+            language = "en" if reader is None else reader.language
             _record_invitation(connection, bearer, "create", link.id, email, now, {"role": role})
             return link, token, team.name, language
 
@@ -345,16 +346,21 @@ class Teams:
         )
         invited_by = bearer.actor.name if bearer.person_id is not None else None
         invited = Invited(link.id, email, role, invited_by, link.created_at, link.expires_at)
-        return Invitation(invited, None if await self._entrance.mailing.send(letter) else path)
+        if not await self._entrance.mailing.send(letter):
+            return Invitation(invited, path)
+        if idempotency_key is not None:
+            with contextlib.suppress(Unavailable, Unclear):  # a repetition is refused then; this letter is sent
+                await self._ledger.write(lambda connection: mailed.claim(connection, link.id, now))
+        return Invitation(invited, None)
 
-    def _made_before(self, connection: Connection, once: Once) -> Invitation | None:
-        """Raises Conflict for one that is out no more, or whose link was shown."""
+    def _made_before(self, connection: Connection, once: Once, mailed: Once) -> Invitation | None:
+        """Raises Conflict for one that is out no more, or whose letter is not known to be sent."""
         earlier = once.earlier(connection)
         if earlier is None:
             return None
         found = team_rows.invitation(connection, once.team_id, earlier, self._clock.now())
         invited = still_there(found, "invitation")
-        if not self._entrance.mailing.can_mail:
+        if mailed.earlier(connection) is None:
             raise Conflict(
                 "This Idempotency-Key made an invitation before, and a link is shown only once. Ask with a new "
                 "Idempotency-Key: a newer invitation takes the place of that one.",

@@ -63,7 +63,7 @@ BOTH = "This request shows an API key and the cookie of a sign-in. Send one of t
 
 
 class Gate:
-    """ASGI middleware, the outermost."""
+    """ASGI middleware, the outermost of the API."""
 
     def __init__(self, app: ASGIApp, services: Services) -> None:
         self._app = app

@@ -102,9 +102,11 @@ class SystemOut(Output):
 
 
 @router.get("/system", response_model=SystemOut)
-@needs(Permission.ADMIN)
+@needs(Permission.ADMIN, of_server=True)
 async def show_system(_who: Who, services: Use) -> SystemOut:
     """How the installation is: nodes and their clocks, ledger, timetable, queue, lateness, loops.
+
+    It is about all teams, so it is for admins, and keys, of the server's first team.
 
     It is 200 also while the ledger is away, for as long as you are known; what is not known then is null or empty.
     """

@@ -294,7 +294,8 @@ async def list_invitations(who: Who, services: Use, limit: Limit = 50, cursor: C
         404: {"description": "The team is not there any more."},
         409: {
             "description": "They are in the team already, it has as many members or invitations as it may, or the "
-            "`Idempotency-Key` made an invitation before, and its link is shown only once."
+            "`Idempotency-Key` made an invitation before whose letter is not known to be sent, and a link is shown "
+            "only once."
         },
         429: {"description": "There were too many invitations to this address, or of this team."},
     },

@@ -49,11 +49,11 @@ _WORDS: Mapping[str, _Words] = {
     "fr": _Words(
         "Un nouveau mot de passe pour 0cron",
         "Quelqu'un, vous-même nous l'espérons, a demandé un nouveau mot de passe pour votre compte sur {server}.\n\n"
-        "Choisissez-le ici, dans l'heure :\n\n{url}\n\n"
-        "Si ce n'était pas vous, ne faites rien : votre mot de passe reste inchangé.\n",
+        "Choisissez-le ici, dans l'heure :\n\n{url}\n\n"
+        "Si ce n'était pas vous, ne faites rien : votre mot de passe reste inchangé.\n",
         "Invitation à rejoindre {team} sur 0cron",
         "{inviter} vous invite à rejoindre l'équipe {team} sur {server}.\n\n"
-        "Acceptez ici, sous sept jours :\n\n{url}\n\n"
+        "Acceptez ici, sous sept jours :\n\n{url}\n\n"
         "Si vous ne savez pas de quoi il s'agit, ne faites rien.\n",
     ),
     "es": _Words(

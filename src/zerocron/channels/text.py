@@ -25,11 +25,15 @@ def units(text: str) -> int:
     return len(text) + sum(character > "\uffff" for character in text)
 
 
+_NO_BREAK = "\u00a0"
+"""The blank of French before a colon. No line breaks at it."""
+
+
 def one_line(text: str, units_max: int) -> str:
     """A name or a sentence: one line, no invisible signs that turn the direction of what follows, not too long."""
     head = text[: 4 * units_max + 64]
-    words = "".join(_visible(character, " ") for character in _TERMINAL.sub("", head)).split()
-    return cut(" ".join(words), units_max)
+    words = "".join(_visible(character, " ") for character in _TERMINAL.sub("", head)).split(" ")
+    return cut(" ".join(filter(None, words)).strip(), units_max)
 
 
 def many_lines(text: str, units_max: int) -> str:
@@ -45,7 +49,7 @@ def _visible(character: str, blank: str) -> str:
         return character
     category = unicodedata.category(character)
     if category in ("Zl", "Zp", "Zs"):
-        return " "
+        return character if character == _NO_BREAK else " "
     if category == "Cc":
         return blank
     return "" if category in ("Cf", "Cs", "Co") else character

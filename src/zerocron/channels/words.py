@@ -140,8 +140,8 @@ FR = Words(
         _K.MONITOR_UP: "La panne a duré {duration}.",
         _K.MONITOR_LATE: "Le signal attendu n'est pas encore arrivé.",
         _K.CHANNEL_DISABLED: "Plus aucun message n'y est envoyé avant que quelqu'un ne le remette en service.",
-        _K.OUTAGE: "Cela a duré {duration} ; ce silence n'est reproché à aucune surveillance.",
-        _K.TEST: "Quelqu'un a demandé ce message ; il ne s'est rien passé.",
+        _K.OUTAGE: "Cela a duré {duration} ; ce silence n'est reproché à aucune surveillance.",
+        _K.TEST: "Quelqu'un a demandé ce message ; il ne s'est rien passé.",
     },
     labels={
         "since": "Depuis",
@@ -159,10 +159,10 @@ FR = Words(
         "schedule": "Planification",
         "tags": "Étiquettes",
     },
-    again="Ce message vous a déjà été envoyé ; rien n'a changé depuis.",
+    again="Ce message vous a déjà été envoyé ; rien n'a changé depuis.",
     times="{count} fois",
     and_=" et ",
-    digest="{count} événements : {titles}",
+    digest="{count} événements : {titles}",
     digest_rest="{count} de plus",
     more=("Un autre événement n'est pas affiché.", "{count} autres événements ne sont pas affichés."),
     open="Ouvrir dans 0cron",
@@ -170,7 +170,7 @@ FR = Words(
     footer="Envoyé par 0cron, car ce canal en est informé.",
     day_unit="j",
     decimal_mark=",",
-    colon=" : ",
+    colon=" : ",
 )
 
 ES = Words(

@@ -163,8 +163,8 @@ class _Reader:
             warnings.append(text if len(warnings) < WARNINGS_MAX - 1 else "There is more that was left out.")
 
     def _warn_option(self, option: str, value: str | None = None) -> None:
-        shown = option if value is None else f"{option} {_shown(value)}"
-        self._warn(f"This was left out, as it has no counterpart here: {shown}")
+        whole = option if value is None else f"{option} {value}"
+        self._warn(f"This was left out, as it has no counterpart here: {_shown(whole)}")
 
     # what options with a value do
 
@@ -452,8 +452,9 @@ _SHORT = {
 
 
 def _shown(text: str) -> str:
+    """In quotes: a sentence of ours keeps what is somebody's to the letter, in any language."""
     one_line = " ".join(text.split())
-    return one_line if len(one_line) <= SHOWN_CHARACTERS else one_line[: SHOWN_CHARACTERS - 1] + "…"
+    return repr(one_line if len(one_line) <= SHOWN_CHARACTERS else one_line[: SHOWN_CHARACTERS - 1] + "…")
 
 
 def _refused(message: str) -> Invalid:

@@ -299,7 +299,10 @@ def _of_no_slot(facts: Facts, version: Version) -> Explanation:
 
 def _of_slot_without_run(facts: Facts, version: Version) -> Explanation:
     if facts.next_run_at is not None and facts.next_run_at <= moment(facts.at)[1]:
-        return Explanation(Verdict.LATE, "It is due and has not begun yet. GET /v1/system tells what holds runs up.")
+        return Explanation(
+            Verdict.LATE,
+            "It is due and has not begun yet. GET /v1/system tells who runs the server what holds runs up.",
+        )
     if facts.at < facts.created_at:
         return Explanation(Verdict.NO_JOB, "There was no such job yet.")
     if facts.at <= version.since:
@@ -366,7 +369,7 @@ def _zone(facts: Facts) -> str:
 
 def _said(act: Act) -> str:
     """An act in words: who, what, and of an edit which fields."""
-    who = act.actor or "0cron"
+    who = f"“{act.actor}”" if act.actor else "0cron"  # what people call themselves and their keys may be any words
     if act.action == "job.edit" and act.after:
         return f"{who} changed the job: {', '.join(sorted(act.after))}."
     done = {

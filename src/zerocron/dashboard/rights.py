@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from starlette.responses import Response
 
 from zerocron.dashboard.visit import Visit
@@ -15,14 +13,3 @@ def unable(visit: Visit, permission: str) -> Response | None:
         return None
     visit.status = 403
     return visit.page("shared/unable.html", permission=permission)
-
-
-def unproved(visit: Visit) -> Response | None:
-    """The question who they are, for a page whose act the API wants proof for; None when they proved it lately.
-
-    It is asked first, because what was typed into a form that is refused for this is lost.
-    """
-    until = None if visit.signed is None else visit.signed.session["elevated_until"]
-    if until is not None and datetime.fromisoformat(until.replace("Z", "+00:00")) > visit.site.now():
-        return None
-    return visit.page("shared/confirm.html", next=visit.here)

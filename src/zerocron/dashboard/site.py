@@ -7,6 +7,7 @@ another site, whatever the form does.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import re
 import secrets
@@ -21,7 +22,6 @@ from babel.numbers import format_decimal
 from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -122,28 +122,42 @@ class Site:
         return PlainTextResponse("There is no such file.", 404) if found is None else found.answer(request)
 
     async def _serve(self, page: Page, request: Request) -> Response:
+        visit = self._visit(request)
+        return self._finished(visit, await self._answer(page, visit))
+
+    async def instead_of(self, answer: Answer, request: Request) -> Response:
+        """The page that says what an answer would have said that is none."""
+        visit = self._visit(request)
+        if answer.status < 500:  # else the next question would hardly be answered better
+            with contextlib.suppress(Problem):
+                await self._know(visit)
+        return self._finished(visit, self._explain(visit, Problem(answer, visit.said)))
+
+    def _visit(self, request: Request) -> Visit:
         visit = Visit(self, request, Api(self.application, request))
         visit.api.say = visit.said
-        response = await self._answer(page, visit)
+        return visit
+
+    def _finished(self, visit: Visit, response: Response) -> Response:
         for cookie in visit.api.cookies:
             response.raw_headers.append((b"set-cookie", cookie))
         response.headers.setdefault("Content-Security-Policy", POLICY)
-        return _packed(request, response)
+        return _packed(visit.request, response)
 
     async def _answer(self, page: Page, visit: Visit) -> Response:
         try:
-            await self._know(page, visit)
+            await self._know(visit, is_open=page.is_open)
             self._check_origin(visit)
             return await page.view(visit)
         except Problem as problem:
             return self._explain(visit, problem)
 
-    async def _know(self, page: Page, visit: Visit) -> None:
+    async def _know(self, visit: Visit, *, is_open: bool = False) -> None:
         """Find out who looks. Raises Problem when the page is for those who are signed in, and they are not."""
         try:
             session = await visit.api.get("/v1/session")
         except Problem as problem:
-            if problem.status == 401 and page.is_open:
+            if problem.status == 401 and is_open:
                 return
             raise
         if session["person"] is not None:
@@ -201,8 +215,3 @@ def _packed(request: Request, response: Response) -> Response:
     response.headers["Content-Encoding"] = "gzip"
     response.headers["Vary"] = "Accept-Encoding, Cookie"
     return response
-
-
-def install(application: Starlette, *, now_ms: Callable[[], int], version: str, base_url: str) -> None:
-    """Put the pages beside the API. `now_ms` tells the ledger's time."""
-    application.router.routes.extend(Site(application, now_ms, version, base_url=base_url).routes())

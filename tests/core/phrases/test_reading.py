@@ -400,8 +400,8 @@ def test_a_wrong_expression_is_refused(text: str) -> None:
         ("every dya at 9am", "I do not understand “dya” here."),
         ("at half nine", "I do not understand “nine” here."),
         ("every day at 9am foo", "I do not understand “foo” here."),
-        ("tous les diaz à 9h", "Je ne comprends pas « diaz » ici."),
-        ("lance la sauvegarde tous les jours à 2h", "Je ne comprends pas « lance » ici."),
+        ("tous les diaz à 9h", "Je ne comprends pas « diaz » ici."),
+        ("lance la sauvegarde tous les jours à 2h", "Je ne comprends pas « lance » ici."),
         ("haz la copia todos los días a las 2", "No entiendo «haz» aquí."),
         ("à 25h", "L'heure 25 n'existe pas."),
         (

@@ -75,7 +75,7 @@ def test_a_nightly_job_in_french_and_spanish() -> None:
     nightly = Schedule("cron", "30 2 * * *", None, None, "Europe/Paris")
     french, spanish = (clock_changes(nightly, after=NOW, years=1, language=code)[0].effect for code in OTHERS)
     assert french == (
-        "Les horloges avancent de 02:00 à 03:00 : 02:30 n'existe pas ; le passage a lieu à 03:00 à la place."
+        "Les horloges avancent de 02:00 à 03:00 : 02:30 n'existe pas ; le passage a lieu à 03:00 à la place."
     )
     assert spanish == "Los relojes se adelantan de 02:00 a 03:00: 02:30 no existe; se ejecuta a las 03:00 en su lugar."
 
@@ -85,7 +85,7 @@ def test_a_nightly_job_in_french_and_spanish() -> None:
     [
         ("0 9 13 * FRI", "fr", "Le jour du mois et le jour de la semaine sont tous deux restreints"),
         ("0 9 13 * FRI", "es", "El día del mes y el día de la semana están restringidos"),
-        ("*/7 * * * *", "fr", "*/7 ne divise pas exactement : le compte repart à minute 0 de chaque heure."),
+        ("*/7 * * * *", "fr", "*/7 ne divise pas exactement : le compte repart à minute 0 de chaque heure."),
         ("*/7 * * * *", "es", "*/7 no divide exactamente: vuelve a empezar en minuto 0 de cada hora."),
         ("tous les 2 jours", None, "Un intervalle compte le temps réel"),
         ("cada 2 días", None, "Un intervalo cuenta el tiempo real"),

@@ -302,7 +302,7 @@ _EXPLAINED = {
     "evidence": [
         {"at": at(minutes=47, seconds=6), "what": "It was recorded as skipped."},
         {"at": at(days=12), "what": "The job got this schedule (version 4)."},
-        {"at": at(days=12), "what": "Ada Moreau changed the job: overlap, schedule."},
+        {"at": at(days=12), "what": "“Ada Moreau” changed the job: overlap, schedule."},
     ],
 }
 _WARNED = a_job(

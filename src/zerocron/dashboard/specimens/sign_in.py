@@ -80,6 +80,12 @@ SPECIMENS: tuple[Specimen, ...] = (
     Specimen("invitation", "An invitation: a new account", f"/invitation/{_TOKEN}", _INVITED),
     Specimen("invitation-known", "An invitation: an account is there", f"/invitation/{_TOKEN}", _KNOWN),
     Specimen(
+        "invitation-elsewhere",
+        "An invitation: an account, and an issuer",
+        f"/invitation/{_TOKEN}",
+        {**_KNOWN, **_ways(oidc={"name": "Google"})},
+    ),
+    Specimen(
         "invitation-signed-in",
         "An invitation: signed in",
         f"/invitation/{_TOKEN}",

@@ -133,18 +133,18 @@ async def save(visit: Visit) -> Response:
     return await _act(visit, await visit.api.get(f"/v1/jobs/{segment(visit.path['job_id'])}"))
 
 
-# --- parts, for scripts
+# --- parts, for scripts, which send the fields that a part is about (`hx-params`); only the request is as long as a job
 
 
 async def preview_part(visit: Visit) -> Response:
     """POST /jobs/new/preview: what the schedule means."""
-    draft = Draft.of_form(await visit.form(bytes_max=LONG_FORM_BYTES_MAX))
+    draft = Draft.of_form(await visit.form())
     return visit.page("job_form/preview.html", draft=draft, preview=await _preview(visit, draft))
 
 
 async def waits_part(visit: Visit) -> Response:
     """POST /jobs/new/waits: when a failed run would be tried again."""
-    draft = Draft.of_form(await visit.form(bytes_max=LONG_FORM_BYTES_MAX))
+    draft = Draft.of_form(await visit.form())
     return visit.page("job_form/waits.html", draft=draft, waits=_waits(draft))
 
 

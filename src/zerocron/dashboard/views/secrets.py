@@ -15,7 +15,7 @@ from zerocron.dashboard.asking import Answer, Problem
 from zerocron.dashboard.forms import Form
 from zerocron.dashboard.notices import N_
 from zerocron.dashboard.reading import refusal
-from zerocron.dashboard.rights import unable, unproved
+from zerocron.dashboard.rights import unable
 from zerocron.dashboard.routes import Page, act, page
 from zerocron.dashboard.visit import Visit, lines_of
 from zerocron.dashboard.words import words_of
@@ -51,7 +51,7 @@ async def show(visit: Visit) -> Response:
 
 async def show_new(visit: Visit) -> Response:
     """GET /secrets/new."""
-    if (instead := unable(visit, "write") or unproved(visit)) is not None:
+    if (instead := unable(visit, "write") or visit.confirm_first()) is not None:
         return instead
     return visit.page("secrets/form.html", secret=None, fields={"name": "", "allowed_hosts": ""})
 
@@ -73,7 +73,7 @@ async def create(visit: Visit) -> Response:
 
 async def show_replace(visit: Visit) -> Response:
     """GET /secrets/{name}/replace."""
-    if (instead := unable(visit, "write") or unproved(visit)) is not None:
+    if (instead := unable(visit, "write") or visit.confirm_first()) is not None:
         return instead
     secret = await _secret(visit, visit.path["name"])
     fields = {"name": secret["name"], "allowed_hosts": "\n".join(secret["allowed_hosts"])}
@@ -94,7 +94,7 @@ async def replace(visit: Visit) -> Response:
 
 async def ask_delete(visit: Visit) -> Response:
     """GET /secrets/{name}/delete."""
-    if (instead := unable(visit, "write") or unproved(visit)) is not None:
+    if (instead := unable(visit, "write") or visit.confirm_first()) is not None:
         return instead
     return visit.page("secrets/delete.html", **await _sure(visit))
 
@@ -114,7 +114,7 @@ async def ask_rotate(visit: Visit) -> Response:
         return instead
     if visit.signed is None or not visit.signed.runs_server:
         return visit.go("/secrets")
-    if (instead := unproved(visit)) is not None:
+    if (instead := visit.confirm_first()) is not None:
         return instead
     return visit.page("secrets/rotate.html", back="/secrets", sealed=None)
 

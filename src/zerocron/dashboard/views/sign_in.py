@@ -1,7 +1,7 @@
 """Coming in and going out: signing in, links that work once, being asked again who one is.
 
 Must never put the token of a link into a page, a title or the address of another page: forms of such a page are sent
-to where it is.
+to where it is, and links that have to lead back to it are redirects (`WAYS_BACK`), on which nobody stays.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
@@ -22,6 +23,9 @@ CHOICE_SECONDS = 400 * 86_400
 """So long a browser keeps a cookie at most (RFC 6265bis)."""
 
 FORM = "sign_in/form.html"
+
+WAYS_BACK: Mapping[str, str] = {"issuer": "/auth/oidc/start", "header": "/auth/header"}
+"""Of who has an account: where they sign in before they accept an invitation."""
 
 
 def N_(text: str) -> str:
@@ -170,7 +174,10 @@ async def set_new_password(visit: Visit) -> Response:
 
 
 async def show_invitation(visit: Visit) -> Response:
-    """GET /invitation/{token}."""
+    """GET /invitation/{token}. `by`: sign in there first, and come back."""
+    way = WAYS_BACK.get(visit.query.get("by", ""))
+    if way is not None:
+        return visit.go(f"{way}?{urlencode({'next': visit.request.url.path})}")
     return await _invitation_page(visit, None, {}, asks_code=False)
 
 

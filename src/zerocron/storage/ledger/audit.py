@@ -131,8 +131,7 @@ def page(
     action: str | None = None,
     actor_id: str | None = None,
 ) -> list[Entry]:
-    """The team's entries, newest first, from before that place on. Those of one actor have no index: they are picked
-    out of the team's, of which old ones are removed."""
+    """The team's entries, newest first, from before that place on."""
     query = select(*_COLUMNS).where(audit_entries.c.team_id == team_id)
     if subject_id is not None:
         query = query.where(audit_entries.c.subject_id == subject_id)

@@ -44,6 +44,9 @@ ROWS = "rows"
 """The name of the one parameter of a batched statement: a JSON array of arrays (`pack`). Those of a wide one have a
 number behind it."""
 
+POSTGRES_TIME: ColumnElement[Any] = literal_column("floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+"""The instant at which PostgreSQL comes to it, by its own clock."""
+
 
 def pack(rows: Sequence[Sequence[Any]], parameter: str = ROWS) -> dict[str, str]:
     """The parameter of a batched statement."""

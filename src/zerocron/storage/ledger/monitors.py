@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import orjson
 import structlog
-from sqlalchemy import Column, Connection, Integer, Select, Text, func, or_, select, tuple_, update
+from sqlalchemy import Column, Connection, Integer, Select, func, or_, select, update
 from sqlalchemy.sql import ColumnElement, Insert, Update
 
 from zerocron.core.model import Due, Instant
@@ -32,7 +32,15 @@ from zerocron.core.monitor import (
 from zerocron.core.recent import Recent
 from zerocron.core.schedule import Schedule
 from zerocron.storage.ledger import facts, scheduled
-from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, lock_rows, pack, packed
+from zerocron.storage.ledger.dialect import (
+    batch,
+    columns_of,
+    fetch,
+    insert_batch,
+    lock_rows,
+    pack,
+    packed,
+)
 from zerocron.storage.ledger.monitor_tables import flips, monitors, outages, pings
 from zerocron.storage.ledger.scheduled import Place, in_order, oldest_due, schedule_columns, schedule_values
 
@@ -390,46 +398,6 @@ def due_page(connection: Connection, *, after: tuple[Instant, str], until: Insta
 def existing(connection: Connection, monitor_ids: Sequence[str]) -> set[str]:
     """Which of the ids are monitors that are not deleted."""
     return scheduled.existing(connection, monitors, monitor_ids, _alive)
-
-
-def tokens_changed(
-    connection: Connection, *, after: tuple[Instant, str], limit: int
-) -> list[tuple[Instant, str, str, bool]]:
-    """(changed at, monitor id, token hash, whether it is good) by (changed at, id), from the one after `after` on."""
-    query = (
-        select(monitors.c.token_changed_at, monitors.c.id, monitors.c.token_hash, monitors.c.status)
-        .where(tuple_(monitors.c.token_changed_at, monitors.c.id) > after)
-        .order_by(monitors.c.token_changed_at, monitors.c.id)
-        .limit(limit)
-    )
-    return [(row[0], row[1], row[2], row[3] != MonitorStatus.DELETED) for row in fetch(connection, query, {})]
-
-
-def find_token(connection: Connection, token_hash: str) -> str | None:
-    """The id of the monitor that has this token."""
-    return connection.scalar(select(monitors.c.id).where(monitors.c.token_hash == token_hash, _alive))
-
-
-def tokens_sealed(connection: Connection, *, after: str, limit: int) -> list[tuple[str, str]]:
-    """(monitor id, its sealed token) by id, from the one after `after` on."""
-    query = (
-        select(monitors.c.id, monitors.c.token_sealed)
-        .where(monitors.c.id > after, _alive)
-        .order_by(monitors.c.id)
-        .limit(limit)
-    )
-    return [(row[0], row[1]) for row in fetch(connection, query, {})]
-
-
-def reseal_tokens(connection: Connection, rows: Sequence[Sequence[str]]) -> None:
-    """(monitor id, sealed before, sealed anew) of each; one that was rotated meanwhile stays as it is."""
-    new = batch(connection.dialect.name, {"id": monitors.c.id.type, "before": Text(), "after": Text()})
-    statement = (
-        update(monitors)
-        .values(token_sealed=new.c.after)
-        .where(monitors.c.id == new.c.id, monitors.c.token_sealed == new.c.before)
-    )
-    connection.execute(statement, pack(rows))
 
 
 # outages

@@ -148,6 +148,13 @@ Index(
     audit_entries.c.at,
     audit_entries.c.id,
 )
+Index(
+    "ix_audit_entries_team_id_actor_id_at",
+    audit_entries.c.team_id,
+    audit_entries.c.actor_id,
+    audit_entries.c.at,
+    audit_entries.c.id,
+)
 Index("ix_audit_entries_subject_id_at", audit_entries.c.subject_id, audit_entries.c.at)
 
 # How many runs a team with such a limit has started in a minute of the ledger's time, and how many slots were left out.

@@ -7,13 +7,11 @@ once it has ended and none of its runs is left running. Must never decide anythi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, bindparam, func, or_, select, text, update
-from sqlalchemy.sql.expression import literal_column
 
 from zerocron.core.model import Instant
-from zerocron.storage.ledger.dialect import fetch
+from zerocron.storage.ledger.dialect import POSTGRES_TIME, fetch
 from zerocron.storage.ledger.tables import sessions
 
 STALLED_SECONDS_MAX = 10.0
@@ -27,14 +25,13 @@ _END_STALLED = text(
       AND state_change < pg_catalog.clock_timestamp() - make_interval(secs => :seconds)
     """
 )
-_DATABASE_TIME: ColumnElement[Any] = literal_column("floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint")
 
 
 def database_time(connection: Connection) -> Instant | None:
     """The database's own clock at this moment; None for SQLite, whose clock is the machine's."""
     if connection.dialect.name == "sqlite":
         return None
-    milliseconds: Instant = connection.execute(select(_DATABASE_TIME)).scalar_one()
+    milliseconds: Instant = connection.execute(select(POSTGRES_TIME)).scalar_one()
     return milliseconds
 
 
