@@ -59,11 +59,6 @@ class SystemClock:
         return True
 
 
-async def a_turn() -> None:
-    """Let the event loop do what is ready. No time passes by it, on no clock."""
-    await asyncio.sleep(0)
-
-
 SAMPLES_KEPT = 8
 AHEAD_MS = 1
 """Ahead of a sample by more than this rounding, the clock follows a database that was set back: older ones are void."""

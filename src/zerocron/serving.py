@@ -8,10 +8,13 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from starlette.types import ASGIApp, Scope, Send
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from zerocron.core.errors import Conflict
 
@@ -45,8 +48,35 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with a bound on what it holds of a request before anybody has looked at it."""
+class Answer:
+    """A whole answer that is made once and sent often."""
+
+    def __init__(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> None:
+        lines = [*headers, (b"content-length", str(len(body)).encode())]
+        self._start = {"type": "http.response.start", "status": status, "headers": lines}
+        self.status_line = STATUS_LINE[status]
+        self.lines = _lines(lines)
+        self.body = body
+        self.closes = (b"connection", b"close") in lines
+
+    async def send(self, scope: Scope, send: Send) -> None:
+        """As an ASGI application answers."""
+        await send(self._start)
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else self.body})
+
+
+def _lines(headers: Sequence[tuple[bytes, bytes]]) -> bytes:
+    return b"".join([b"%b: %b\r\n" % header for header in headers])
+
+
+Prompt = Callable[[Scope, Callable[[Answer], None]], bool]
+"""A method `prompt` that an application may have, for requests that need neither a body nor a task: whether it takes
+the request. Then it calls back with the answer, once, later; else it is called as an application."""
+
+
+class Protocol(HttpToolsProtocol):
+    """uvicorn's protocol with a bound on what it holds of a request before anybody has looked at it, and a short way
+    for requests that are answered without a task of their own (decision 0018)."""
 
     _bytes_without_body = 0
     _had_body = False
@@ -81,6 +111,36 @@ class BoundedProtocol(HttpToolsProtocol):
         self._had_body, self._bytes_without_body = True, 0
         super().on_body(body)
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Begin to answer. Were uvicorn to call it no more, all requests would go its way."""
+        prompt: Prompt | None = getattr(app, "prompt", None)
+        scope: Any = cycle.scope
+        # A sender who does not read is waited for in a task.
+        if prompt is None or self.flow.write_paused or not prompt(scope, partial(self._answer, cycle)):
+            super()._start_asgi_task(cycle, app)
+
+    def _answer(self, cycle: RequestResponseCycle, answer: Answer) -> None:
+        """What uvicorn makes of the messages that `Answer.send` sends."""
+        if cycle.disconnected:
+            return
+        is_last = answer.closes or not cycle.keep_alive
+        self.transport.write(
+            b"".join(
+                (
+                    answer.status_line,
+                    _lines(cycle.default_headers),
+                    answer.lines,
+                    b"connection: close\r\n" if is_last and not answer.closes else b"",
+                    b"\r\n",
+                    b"" if cycle.scope["method"] == "HEAD" else answer.body,
+                )
+            )
+        )
+        cycle.response_started = cycle.response_complete = True
+        if is_last:
+            self.transport.close()
+        self.on_response_complete()
+
 
 class HttpServer:
     """One application on one socket."""
@@ -89,7 +149,7 @@ class HttpServer:
         self._listener = listener
         config = uvicorn.Config(
             application,
-            http=BoundedProtocol,
+            http=Protocol,
             ws="none",
             log_config=None,
             proxy_headers=False,  # it would believe them of everybody on this machine; zerocron.api.forwarded decides

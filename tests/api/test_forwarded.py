@@ -67,6 +67,18 @@ async def test_a_trusted_proxy_is_believed_and_a_client_that_forges_is_not(behin
         assert "strict-transport-security" not in (await api("GET", "/v1/jobs")).headers
 
 
+async def test_a_ping_without_a_task_is_its_clients_too(behind: Settings) -> None:
+    async with run_node(behind) as node:
+        api = await client_of(node, DEFAULT_TEAM_ID)
+        server = HttpServer(node.application, listen("127.0.0.1", 0))
+        await server.start()
+        url, monitor_id = await source_of_a_ping(api, url_of(server._listener))
+        async with aiohttp.ClientSession() as client, client.get(url, headers=FORGED) as answer:
+            assert answer.status == 200
+        await server.stop()
+        assert await sources(api, monitor_id) == ["203.0.113.7"]
+
+
 @pytest.mark.parametrize(
     ("peer", "headers", "said"),
     [

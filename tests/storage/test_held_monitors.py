@@ -13,9 +13,10 @@ from sqlalchemy import Connection
 from tests.storage.samples import postgres_ledger
 from tests.storage.test_monitors_contract import a_monitor, keep
 
+from zerocron.actions import pings as actions
 from zerocron.actions.ping_tokens import TokenDirectory, TokenKeeper
 from zerocron.actions.pings import Arrival, Pings, Taken
-from zerocron.clock import SystemClock, a_turn
+from zerocron.clock import SystemClock
 from zerocron.core.errors import Unavailable
 from zerocron.core.monitor import Monitor, Ping, PingKind
 from zerocron.storage.ledger import monitors as rows
@@ -129,27 +130,46 @@ async def test_a_stop_waits_for_what_is_in_hand_and_takes_nothing_more(ledger: L
         await take(pings, free)
 
 
-async def test_pings_that_come_while_others_still_come_share_their_commit(
-    ledger: Ledger, pings: Pings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monitors = [a_monitor() for _ in range(5)]
-    await keep(ledger, *monitors)
-    commits = 0
+@pytest.fixture
+def commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """One entry a commit."""
+    made: list[int] = []
     write = ledger.write
 
     async def counted(transaction: Callable[[Connection], Any]) -> Any:
-        nonlocal commits
-        commits += 1
+        made.append(len(made))
         return await write(transaction)
 
     monkeypatch.setattr(ledger, "write", counted)
+    return made
 
-    async def one_turn_later(first: int) -> list[Taken]:
-        """Each comes at the turn of the event loop after the one before it."""
-        coming = asyncio.create_task(take(pings, monitors[first]))
-        await a_turn()
-        later = await one_turn_later(first + 1) if first + 1 < len(monitors) else []
-        return [await coming, *later]
 
-    assert await one_turn_later(0) == [Taken.KEPT] * 5
-    assert commits == 1
+async def test_who_has_been_answered_and_comes_again_shares_the_commit_of_the_others_who_do(
+    ledger: Ledger, pings: Pings, commits: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the first one back would be written alone, and all others wait for it."""
+    monkeypatch.setattr(actions, "GATHER_SECONDS_MAX", 20.0)  # it is their number that ends the wait
+    monkeypatch.setattr(actions, "GATHER_STEP_SECONDS", 20.0)
+    monitors = [a_monitor() for _ in range(5)]
+    await keep(ledger, *monitors)
+    commits.clear()
+
+    async def sender(number: int) -> list[Taken]:
+        """Sends again as soon as it is answered, a little later than the one before it."""
+        answers = []
+        for _ in range(4):
+            answers.append(await take(pings, monitors[number]))
+            await CLOCK.sleep(number * 0.002)
+        return answers
+
+    assert await asyncio.gather(*map(sender, range(5))) == [[Taken.KEPT] * 4] * 5
+    assert len(commits) == 4
+
+
+async def test_nobody_waits_long_for_those_who_do_not_come_again(ledger: Ledger, pings: Pings) -> None:
+    monitors = [a_monitor() for _ in range(5)]
+    await keep(ledger, *monitors)
+    await asyncio.gather(*(take(pings, monitor) for monitor in monitors))
+    begun = CLOCK.monotonic()
+    assert await take(pings, monitors[0]) == Taken.KEPT
+    assert CLOCK.monotonic() - begun < 2  # and not for as long as it takes the others

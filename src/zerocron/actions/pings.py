@@ -18,7 +18,7 @@ import structlog
 from sqlalchemy import Connection
 
 from zerocron.actions.ping_tokens import TokenDirectory
-from zerocron.clock import Clock, a_turn
+from zerocron.clock import Clock
 from zerocron.core.errors import Unavailable
 from zerocron.core.model import Instant
 from zerocron.core.monitor import GAP_MS, JUDGED_AFTER_MS, PULSE_SECONDS, Outage, Ping, PingKind, excuse, receive
@@ -34,8 +34,10 @@ _told = Recent()
 
 BODY_BYTES_MAX = 10_000
 BATCH_MAX = 500
-GATHER_SECONDS_MAX = 0.003
-"""While more pings come at every turn of the event loop, a batch waits for them for so long."""
+GATHER_SECONDS_MAX = 0.005
+"""So long after the last answers a batch waits for those who were answered, while more of them come in each step."""
+
+GATHER_STEP_SECONDS = 0.001
 
 WAITING_MAX = 10_000
 """Pings that wait for their commit; each may hold 10 kB. More are told to come again."""
@@ -146,6 +148,8 @@ class Pings:
         self._refused: tuple[Instant, ...] = ()
         self._refused_of: dict[str, Instant] = {}
         self._came = asyncio.Event()
+        self._awaited = 1  # `_came` is set when so many wait
+        self._expected, self._answered_at = 0, 0.0  # those that waited or were answered then
         self._task: asyncio.Task[None] | None = None
         self._buckets: dict[str, tuple[float, float]] = {}
         self._has_pulsed = False
@@ -171,9 +175,13 @@ class Pings:
         owed = [item.arrival.ping.at for item in islice(self._unsettled, 1)]
         return min([*owed, *self._refused[:1]], default=None)
 
+    def known(self, token: str) -> str | None:
+        """The monitor that a token is for, as far as this node knows."""
+        return self._tokens.known(token)
+
     async def find(self, token: str) -> str | None:
         """The monitor that a token is for. Raises Unavailable when nobody can say."""
-        known = self._tokens.known(token)
+        known = self.known(token)
         if known is not None:
             return known
         try:
@@ -182,20 +190,22 @@ class Pings:
             self._note_refused(self.clock.now())
             raise
 
-    async def take(self, monitor_id: str, arrival: Arrival) -> Taken:
-        """What became of the ping, once that is durable. Raises Unavailable when nobody can say."""
+    def take(self, monitor_id: str, arrival: Arrival) -> asyncio.Future[Taken]:
+        """Take a ping: what became of it, once that is durable. The future raises Unavailable when nobody can say."""
+        future: asyncio.Future[Taken] = asyncio.get_running_loop().create_future()
         if not self._has_room(monitor_id):
-            return Taken.TOO_MANY
+            future.set_result(Taken.TOO_MANY)
+            return future
         arrival.monitor_id = monitor_id
-        item = _Item(arrival, asyncio.get_running_loop().create_future())
+        item = _Item(arrival, future)
         if len(self._unsettled) >= WAITING_MAX or self._task is None:
-            error = Unavailable("Too many pings wait to be written down.")
-            self._refuse([item], error)
-            raise error
+            self._refuse([item], Unavailable("Too many pings wait to be written down."))
+            return future
         self._unsettled[item] = None
         self._waiting.append(item)
-        self._came.set()
-        return await item.future
+        if len(self._waiting) >= self._awaited:
+            self._came.set()
+        return future
 
     async def pulse(self) -> float:
         """Say that pings can be taken, and record outages that are over; returns the seconds until the next time."""
@@ -241,13 +251,16 @@ class Pings:
                 await self._write_batch()
 
     async def _gather(self) -> None:
-        """Let those come that are on the doorstep. Whoever has just been answered comes again at once, and without this
-        two halves of the senders would take turns, each waiting for a commit of the other half."""
-        until = self.clock.monotonic() + GATHER_SECONDS_MAX
+        """Wait a moment for those who have just been answered: whoever comes again at all comes at once. Without this
+        one ping would be written alone and all others wait for it, time after time (1, 49, 1, 49 of 50 senders)."""
+        until = self._answered_at + GATHER_SECONDS_MAX
         come = 0
-        while come < len(self._waiting) < BATCH_MAX and self.clock.monotonic() < until:
+        while come < len(self._waiting) < self._expected and self.clock.monotonic() < until:
             come = len(self._waiting)
-            await a_turn()
+            self._awaited = self._expected
+            self._came.clear()
+            await self.clock.wait(self._came, GATHER_STEP_SECONDS)
+        self._awaited = 1
 
     async def _write_batch(self) -> None:
         batch: list[_Item] = []
@@ -302,6 +315,8 @@ class Pings:
             self._unsettled.pop(item, None)
             if not item.future.done():
                 item.future.set_result(outcome)
+        self._expected = min(len(self._waiting) + len(batch), BATCH_MAX)
+        self._answered_at = self.clock.monotonic()
         if written.due:
             try:
                 await put_near(self._timetable, written.due, now)

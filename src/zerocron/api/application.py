@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import Depends, FastAPI
@@ -41,6 +42,7 @@ from zerocron.api.pings import PATH as PING_PATH
 from zerocron.api.pings import PingPath
 from zerocron.api.services import Services
 from zerocron.api.strictness import only_what_is_known
+from zerocron.serving import Answer
 
 _MODULES = (
     overview,
@@ -80,6 +82,12 @@ class Application(FastAPI):
             await self.ping_path(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
+
+    def prompt(self, scope: Scope, answer: Callable[[Answer], None]) -> bool:
+        """As `serving.Prompt` has it: of all requests, pings."""
+        if self.ping_path is None or not scope["path"].startswith(PING_PATH):
+            return False
+        return self.ping_path.prompt(scope if self.forwarded is None else self.forwarded.applied(scope), answer)
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from urllib.parse import parse_qsl
 from uuid import UUID
 
 import structlog
 from starlette.types import Receive, Scope, Send
 
-from zerocron.actions.ping_tokens import TOKEN
 from zerocron.actions.pings import BODY_BYTES_MAX, Arrival, Pings, Taken, kind_of
 from zerocron.core.errors import Unavailable
-from zerocron.core.monitor import Ping
+from zerocron.core.monitor import Ping, PingKind
+from zerocron.serving import Answer
 
 log = structlog.get_logger(__name__)
 
@@ -35,8 +36,8 @@ TOLD_SECONDS = 10.0
 
 _RETRY_AFTER_SECONDS = b"5"
 _USER_AGENT_CHARACTERS_MAX = 200
-_ADDRESS = re.compile(r"/v1/ping/([^/]*)(?:/([^/]*))?")
-_ANSWERS = {
+_ADDRESS = re.compile(r"/v1/ping/([0-9a-f]{64})(?:/([^/]*))?", re.ASCII)
+_WORDS = {
     200: b"OK\n",
     400: b"bad request\n",
     404: b"not found\n",
@@ -60,68 +61,87 @@ _HEADERS = (
 _STATUS = {Taken.KEPT: 200, Taken.UNKNOWN: 404, Taken.NEEDS_POST: 405, Taken.TOO_MANY: 429, Taken.FAILED: 500}
 
 
+def _answer(status: int, word: bytes) -> Answer:
+    headers = list(_HEADERS)
+    if status == 405:
+        headers.append((b"allow", b"GET, HEAD, POST"))
+    elif status == 408:
+        headers.append((b"connection", b"close"))
+    elif status == 429:
+        headers.append((b"retry-after", b"1"))
+    elif status == 503:
+        headers.append((b"retry-after", _RETRY_AFTER_SECONDS))
+    return Answer(status, headers, word)
+
+
+_ANSWERS = {status: _answer(status, word) for status, word in _WORDS.items()}
+
+
 class PingPath:
-    """The ASGI application of pings."""
+    """The ASGI application of pings, and the short way past it for those without a body."""
 
     def __init__(self, pings: Pings) -> None:
         self._pings = pings
         self._untold = 0
         self._told_at: float | None = None
-        self._starts = {
-            status: {
-                "type": "http.response.start",
-                "status": status,
-                "headers": [*_HEADERS, (b"content-length", str(len(body)).encode()), *_extra(status)],
-            }
-            for status, body in _ANSWERS.items()
-        }
-        self._bodies = {status: {"type": "http.response.body", "body": body} for status, body in _ANSWERS.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             status = await self._status(scope, receive)
-        except Unavailable as error:
-            if self._is_to_be_told():
-                log.warning("pings_not_taken", pings=self._untold, reason=error.message)
-                self._untold = 0
-            status = 503
-        except Exception:
-            if self._is_to_be_told():
-                log.exception("pings_failed", pings=self._untold)
-                self._untold = 0
-            status = 500
-        if status is None:
-            return  # the sender has gone
-        await send(self._starts[status])
-        await send(self._bodies[status] if scope["method"] != "HEAD" else _NO_BODY)
+        except Exception as error:
+            status = self._failed(error)
+        if status is not None:  # else the sender has gone
+            await _ANSWERS[status].send(scope, send)
 
-    def _is_to_be_told(self) -> bool:
-        """One line every `TOLD_SECONDS`, with how many it stands for: they may be thousands a second."""
+    def prompt(self, scope: Scope, answer: Callable[[Answer], None]) -> bool:
+        """Whether the request is an ordinary ping, which is taken; `answer` is called once that is durable, or failed.
+
+        Ordinary is a ping without a body for a monitor that is known here. What else may be said about a request, the
+        application says.
+        """
+        if scope["method"] == "POST" or scope["method"] not in METHODS:
+            return False
+        match = _ADDRESS.fullmatch(scope["path"])
+        monitor_id = self._pings.known(match[1]) if match is not None else None
+        if match is None or monitor_id is None:
+            return False
+        meaning = _meaning(match[2], scope["query_string"])
+        if isinstance(meaning, int):
+            return False
+        taking = self._pings.take(monitor_id, self._arrival(scope, meaning))
+        taking.add_done_callback(lambda taken: answer(self._answer_of(taken)))
+        return True
+
+    def _answer_of(self, taken: asyncio.Future[Taken]) -> Answer:
+        try:
+            return _ANSWERS[_STATUS[taken.result()]]
+        except Exception as error:
+            return _ANSWERS[self._failed(error)]
+
+    def _failed(self, error: Exception) -> int:
+        """The status for it. One line every `TOLD_SECONDS`, with how many it stands for: they may be thousands a
+        second."""
         self._untold += 1
         now = self._pings.clock.monotonic()
-        if self._told_at is not None and now - self._told_at < TOLD_SECONDS:
-            return False
-        self._told_at = now
-        return True
+        if self._told_at is None or now - self._told_at >= TOLD_SECONDS:
+            if isinstance(error, Unavailable):
+                log.warning("pings_not_taken", pings=self._untold, reason=error.message)
+            else:
+                log.error("pings_failed", pings=self._untold, exc_info=error)
+            self._untold, self._told_at = 0, now
+        return 503 if isinstance(error, Unavailable) else 500
 
     async def _status(self, scope: Scope, receive: Receive) -> int | None:
         method = scope["method"]
         if method not in METHODS:
             return 405
         match = _ADDRESS.fullmatch(scope["path"])
-        if match is None:
+        monitor_id = await self._pings.find(match[1]) if match is not None else None
+        if match is None or monitor_id is None:
             return 404
-        token, word = match.groups()
-        monitor_id = await self._pings.find(token) if TOKEN.fullmatch(token) else None
-        kind = kind_of(word or "")
-        if monitor_id is None or word == "" or kind is None:
-            return 400 if monitor_id is not None and (word or "").isdecimal() else 404
-        query = scope["query_string"]
-        if len(query) > QUERY_BYTES_MAX:
-            return 414
-        rid, is_good = _rid(query)
-        if not is_good:
-            return 400
+        meaning = _meaning(match[2], scope["query_string"])
+        if isinstance(meaning, int):
+            return meaning
         body, size = b"", 0
         if method == "POST":
             try:
@@ -134,30 +154,35 @@ class PingPath:
             body, size = read
             if size > READ_BYTES_MAX:
                 return 413
+        return _STATUS[await self._pings.take(monitor_id, self._arrival(scope, meaning, body, size))]
+
+    def _arrival(self, scope: Scope, meaning: _Meaning, body: bytes = b"", size: int = 0) -> Arrival:
+        """Made when all of it was there: that is when it came, and from then on the engine knows that it waits."""
+        kind, exit_code, rid = meaning
         client = scope.get("client")
-        arrival = Arrival(
-            # It came when all of it was there: from then on the engine knows that it waits.
-            Ping(kind[0], self._pings.clock.now(), rid, kind[1]),
-            method,
+        return Arrival(
+            Ping(kind, self._pings.clock.now(), rid, exit_code),
+            scope["method"],
             str(client[0])[:64] if client else "",
             _user_agent(scope),
             body,
             size,
         )
-        return _STATUS[await self._pings.take(monitor_id, arrival)]
 
 
-_NO_BODY = {"type": "http.response.body", "body": b""}
+_Meaning = tuple[PingKind, int | None, str | None]
+"""(kind, exit code, the run's id) that an address says."""
 
 
-def _extra(status: int) -> list[tuple[bytes, bytes]]:
-    if status == 405:
-        return [(b"allow", b"GET, HEAD, POST")]
-    if status == 408:
-        return [(b"connection", b"close")]
-    if status == 429:
-        return [(b"retry-after", b"1")]
-    return [(b"retry-after", _RETRY_AFTER_SECONDS)] if status == 503 else []
+def _meaning(word: str | None, query: bytes) -> _Meaning | int:
+    """What the address of a monitor says, or the status for what it should not."""
+    kind = kind_of(word or "")
+    if word == "" or kind is None:
+        return 400 if word and word.isdecimal() else 404
+    if len(query) > QUERY_BYTES_MAX:
+        return 414
+    rid, is_good = _rid(query)
+    return (*kind, rid) if is_good else 400
 
 
 def _rid(query: bytes) -> tuple[str | None, bool]:

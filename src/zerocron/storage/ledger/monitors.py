@@ -7,8 +7,8 @@ decide anything: `core.monitor` does.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, fields
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 import orjson
@@ -48,6 +48,8 @@ T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 _told = Recent()
+
+EXPECTATIONS_KEPT = 10_000
 
 CLOCK_STEP_MS = 1_000
 """By so much a clock is set back, and does not merely differ a little from that of another node."""
@@ -138,23 +140,10 @@ _OWN: tuple[Column[Any], ...] = (
     monitors.c.token_changed_at,
     monitors.c.updated_at,
 )
-_N_SCHEDULE, _N_RULE, _N_WATCH = len(_SCHEDULE), len(_RULE), len(_WATCH)
+_N_SCHEDULE = len(_SCHEDULE)
+_N_EXPECTATION = _N_SCHEDULE + len(_RULE)
 _ALL = (*_OWN, *_WATCHED)
-_PING: tuple[Column[Any], ...] = (
-    pings.c.monitor_id,
-    pings.c.number,
-    pings.c.team_id,
-    pings.c.kind,
-    pings.c.received_at,
-    pings.c.rid,
-    pings.c.exit_code,
-    pings.c.duration_ms,
-    pings.c.method,
-    pings.c.source,
-    pings.c.user_agent,
-    pings.c.body,
-    pings.c.body_bytes,
-)
+_PING: tuple[Column[Any], ...] = tuple(pings.c[field.name] for field in fields(PingRow))
 _FLIP: tuple[Column[Any], ...] = (
     flips.c.monitor_id,
     flips.c.number,
@@ -579,17 +568,22 @@ def _watch_values(watch: Watch) -> dict[str, Any]:
 
 def _watched(row: Sequence[Any]) -> Watched:
     monitor_id, team_id, post_only, created_at, ping_count, flip_count, *rest = row
-    schedule, rest = rest[:_N_SCHEDULE], rest[_N_SCHEDULE:]
-    grace_ms, max_run_ms, min_run_ms, resume_on_ping = rest[:_N_RULE]
     return Watched(
         id=monitor_id,
         team_id=team_id,
         post_only=bool(post_only),
         pings=ping_count,
         flips=flip_count,
-        expectation=Expectation(Schedule(*schedule), grace_ms, max_run_ms, min_run_ms, bool(resume_on_ping)),
-        watch=_watch(monitor_id, created_at, rest[_N_RULE:]),
+        expectation=_expectation(*rest[:_N_EXPECTATION]),
+        watch=_watch(monitor_id, created_at, rest[_N_EXPECTATION:]),
     )
+
+
+@lru_cache(EXPECTATIONS_KEPT)
+def _expectation(*values: Any) -> Expectation:
+    """Of `_SCHEDULE` and `_RULE`. Few monitors expect what no other does, and each is read at every ping."""
+    grace_ms, max_run_ms, min_run_ms, resume_on_ping = values[_N_SCHEDULE:]
+    return Expectation(Schedule(*values[:_N_SCHEDULE]), grace_ms, max_run_ms, min_run_ms, bool(resume_on_ping))
 
 
 def _watch(monitor_id: str, created_at: Instant, values: Sequence[Any]) -> Watch:
