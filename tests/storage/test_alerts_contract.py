@@ -24,7 +24,7 @@ from zerocron.storage.ledger.alerts import AlertRow, New, read_notice, write_not
 from zerocron.storage.ledger.channels import ChannelRow
 from zerocron.storage.ledger.database import Ledger
 from zerocron.storage.ledger.monitors import FlipRow
-from zerocron.storage.ledger.telling import is_to_look, look, look_again, tell_flips
+from zerocron.storage.ledger.telling import is_to_look, look, tell_flips
 from zerocron.storage.timetable.contract import alert_member
 
 
@@ -126,6 +126,7 @@ async def test_a_failure_and_its_end_are_one_row_each_for_each_channel(ledger: L
     [
         "alert_state = '{x'",
         "notify = '{x'",
+        "tags = '{x'",
         "schedule_kind = 'once', schedule_cron = NULL, schedule_at = 1, timezone = 'Nowhere/Gone'",
         "schedule_cron = 'nonsense'",
     ],
@@ -231,10 +232,14 @@ async def test_what_is_told_of_a_monitor(ledger: Ledger) -> None:
     flip = FlipRow(monitor.id, 2, DEFAULT_TEAM_ID, NOON, NOON + 5, "up", "down", "silence", {"last_ping_at": 7})
 
     def in_turn(connection: Connection) -> list[Any]:
-        told: list[Any] = [tell_flips(connection, [flip], NOON + 5)]
+        held = monitor_rows.lock(connection, [monitor.id], wait=True)
+        told: list[Any] = [tell_flips(connection, held, [flip], NOON + 5)]
+        monitor_rows.save_watches(connection, [held[monitor.id]], [0])
         told += [is_to_look(connection, NOON + 300_004), is_to_look(connection, NOON + 300_005)]
         told += [look(connection, NOON + 300_005), look(connection, NOON + 300_006)]
-        look_again(connection, monitor.id, NOON + 300_007)
+        held = monitor_rows.lock(connection, [monitor.id], wait=True)
+        held[monitor.id].alert_at = NOON + 300_007
+        monitor_rows.save_watches(connection, [held[monitor.id]], [0])
         return [*told, look(connection, NOON + 300_007)]
 
     first, early, due, again, nothing, asked = await ledger.write(in_turn)

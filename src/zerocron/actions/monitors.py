@@ -54,9 +54,9 @@ from zerocron.storage.ledger import audit, glances
 from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger import ping_tokens as token_rows
 from zerocron.storage.ledger.database import Ledger
-from zerocron.storage.ledger.monitors import FlipRow, PingRow, Watched
+from zerocron.storage.ledger.monitors import FlipRow, PingRow
 from zerocron.storage.ledger.scheduled import Place
-from zerocron.storage.ledger.telling import look_again, tell_flips
+from zerocron.storage.ledger.telling import tell_flips
 from zerocron.storage.timetable.contract import Timetable, monitor_member
 from zerocron.storage.timetable.horizon import in_step, point_at, put_near
 
@@ -382,17 +382,12 @@ class Monitors:
             changed, flips = change(connection, monitor)
             if changed == was and not flips and not always:
                 return changed, {}
-            numbered = _watched(changed)
-            rows = [monitor_rows.flip_row(numbered, flip, now) for flip in flips]
-            saved = dataclasses.replace(changed, version=was.version + 1, flips=numbered.flips, updated_at=now)
+            saved = dataclasses.replace(changed, version=was.version + 1, updated_at=now)
             if not monitor_rows.update_definition(connection, saved, seen_version=was.version):
                 raise Conflict("Somebody else changed the monitor at the same moment. Look at it again.")
-            if rows:
-                monitor_rows.insert_flips(connection, rows)
             before, after = changes(_told_of(was), _told_of(saved))
             audit.record_of(connection, "monitor", saved, verb, by, now, before=before, after=after)
-            alerts = tell_flips(connection, rows, now)
-            look_again(connection, monitor_id, now)
+            alerts = _flipped(connection, monitor_id, flips, now)
             if saved.token_hash != was.token_hash:
                 token_rows.date(connection, monitor_id)
             return saved, alerts
@@ -493,16 +488,19 @@ def _begun(watch: Watch, now: Instant) -> Instant:
     return min([watch.anchor or now, *(run.started_at for run in watch.runs.values())])
 
 
-def _watched(monitor: Monitor) -> Watched:
-    return Watched(
-        monitor.id,
-        monitor.team_id,
-        monitor.post_only,
-        monitor.pings,
-        monitor.flips,
-        monitor.expectation,
-        monitor.watch,
-    )
+def _flipped(connection: Connection, monitor_id: str, flips: list[Flip], now: Instant) -> dict[str, Instant]:
+    """Write down the flips of a monitor that was changed and is held, and see soon what else there is to tell of it;
+    the members of the alerts."""
+    held = monitor_rows.lock(connection, [monitor_id], wait=True)
+    one = held[monitor_id]
+    seen = one.flips
+    rows = [monitor_rows.flip_row(one, flip, now) for flip in flips]
+    if rows:
+        monitor_rows.insert_flips(connection, rows)
+    alerts = tell_flips(connection, held, rows, now)
+    one.alert_at = now
+    monitor_rows.save_watches(connection, [one], [seen])
+    return alerts
 
 
 def _rebuilt(monitor: Monitor, spec: MonitorSpec, before: MonitorSpec, now: Instant) -> Monitor:

@@ -417,12 +417,12 @@ def _record(
             for arrival, outcome in zip(arrivals, written.outcomes, strict=True)
         ]
     touched = [held[monitor_id] for monitor_id in dict.fromkeys(monitor_id for monitor_id, _ in rows)]
+    written.due |= tell_flips(connection, held, flips, now, outputs)
     if rows:
         seen = [seen_flips[one.id] for one in touched]
         monitor_rows.save_pings(connection, touched, seen, [row for _, row in rows])
     if flips:
         monitor_rows.insert_flips(connection, flips)
-        written.due |= tell_flips(connection, flips, now, outputs)
     written.note_due(touched, deadlines)
     return written
 

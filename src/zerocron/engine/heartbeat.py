@@ -209,11 +209,11 @@ def _judge(
             looked.drop.append(wanted[one.id])
         else:
             looked.put[wanted[one.id]] = deadline + JUDGED_AFTER_MS
+    looked.put |= tell_flips(connection, {one.id: one for one in judged}, looked.flips, now)
     if judged:
         monitor_rows.save_watches(connection, judged, seen)
     if looked.flips:
         monitor_rows.insert_flips(connection, looked.flips)
-        looked.put |= tell_flips(connection, looked.flips, now)
 
 
 def is_monitor(member: str) -> bool:

@@ -117,12 +117,15 @@ _WATCH: tuple[Column[Any], ...] = (
     monitors.c.resume_at,
 )
 _COUNTS: tuple[Column[Any], ...] = (monitors.c.pings, monitors.c.flips)
+_TOLD: tuple[Column[Any], ...] = (monitors.c.alert_state, monitors.c.alert_at)
 _WATCHED: tuple[Column[Any], ...] = (
     monitors.c.id,
     monitors.c.team_id,
     monitors.c.post_only,
+    monitors.c.notify,
     monitors.c.created_at,
     *_COUNTS,
+    *_TOLD,
     *_SCHEDULE,
     *_RULE,
     *_WATCH,
@@ -131,7 +134,6 @@ _OWN: tuple[Column[Any], ...] = (
     monitors.c.version,
     monitors.c.name,
     monitors.c.schedule,
-    monitors.c.notify,
     monitors.c.tags,
     monitors.c.warnings,
     monitors.c.language,
@@ -162,13 +164,17 @@ _alive = monitors.c.status != MonitorStatus.DELETED
 
 @dataclass(slots=True)
 class Watched:
-    """The part of a monitor that pings and time change."""
+    """The part of a monitor that pings and time change, and what people know of it: `alert_state` as
+    `core.alerting.write_told` has it, `alert_at` when that is looked at again, `notify` as it is kept."""
 
     id: str
     team_id: str
     post_only: bool
+    notify: str
     pings: int
     flips: int
+    alert_state: str
+    alert_at: Instant | None
     expectation: Expectation
     watch: Watch
 
@@ -276,7 +282,7 @@ def _lock_statement(dialect: str, *, wait: bool) -> Select[Any]:
 
 
 def save_watches(connection: Connection, changed: Sequence[Watched], seen_flips: Sequence[int]) -> int:
-    """Write what pings and time did to monitors that are held; how many rows it met.
+    """Write what pings and time did to monitors that are held, and what was told of it; how many rows it met.
 
     `seen_flips` has how many flips each had when it was read: the compare of the compare-and-set.
     """
@@ -285,7 +291,7 @@ def save_watches(connection: Connection, changed: Sequence[Watched], seen_flips:
 
 def _watches(changed: Sequence[Watched], seen_flips: Sequence[int]) -> dict[str, str]:
     rows = [
-        [one.id, seen, one.pings, one.flips, *_watch_values(one.watch).values()]
+        [one.id, seen, one.pings, one.flips, one.alert_state, one.alert_at, *_watch_values(one.watch).values()]
         for one, seen in zip(changed, seen_flips, strict=True)
     ]
     return pack(rows, _SAVED)
@@ -293,7 +299,7 @@ def _watches(changed: Sequence[Watched], seen_flips: Sequence[int]) -> dict[str,
 
 @cache
 def _save_statement(dialect: str) -> Update:
-    written = (*_COUNTS, *_WATCH)
+    written = (*_COUNTS, *_TOLD, *_WATCH)
     columns = {"id": monitors.c.id.type, "seen_flips": Integer()} | columns_of(written)
     rows = batch(dialect, columns, "saved_rows", parameter=_SAVED)
     return (
@@ -567,13 +573,16 @@ def _watch_values(watch: Watch) -> dict[str, Any]:
 
 
 def _watched(row: Sequence[Any]) -> Watched:
-    monitor_id, team_id, post_only, created_at, ping_count, flip_count, *rest = row
+    monitor_id, team_id, post_only, notify, created_at, ping_count, flip_count, alert_state, alert_at, *rest = row
     return Watched(
         id=monitor_id,
         team_id=team_id,
         post_only=bool(post_only),
+        notify=notify,
         pings=ping_count,
         flips=flip_count,
+        alert_state=alert_state,
+        alert_at=alert_at,
         expectation=_expectation(*rest[:_N_EXPECTATION]),
         watch=_watch(monitor_id, created_at, rest[_N_EXPECTATION:]),
     )
@@ -638,7 +647,7 @@ def _flip(row: Sequence[Any]) -> FlipRow:
 
 def _monitor(row: Sequence[Any]) -> Monitor:
     own, watched = row[: len(_OWN)], _watched(row[len(_OWN) :])
-    version, name, text, notify, tags, warnings, language, token_hash, token_sealed, token_changed_at, updated_at = own
+    version, name, text, tags, warnings, language, token_hash, token_sealed, token_changed_at, updated_at = own
     return Monitor(
         id=watched.id,
         team_id=watched.team_id,
@@ -647,7 +656,7 @@ def _monitor(row: Sequence[Any]) -> Monitor:
         schedule_text=text,
         expectation=watched.expectation,
         post_only=watched.post_only,
-        notify=_read(watched.id, "notify", notify, dict, {}),
+        notify=_read(watched.id, "notify", watched.notify, dict, {}),
         tags=tuple(_read(watched.id, "tags", tags, _texts, [])),
         warnings=tuple(_read(watched.id, "warnings", warnings, _texts, [])),
         language=language,

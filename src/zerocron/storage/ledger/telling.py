@@ -12,13 +12,12 @@ import contextlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import orjson
 import structlog
-from sqlalchemy import Connection, Select, select, update
-from sqlalchemy.sql import Update
+from sqlalchemy import Connection, Select, Table, select, update
 
 from zerocron.core.alerting import (
     NOTHING,
@@ -47,7 +46,7 @@ from zerocron.core.model import (
     RunStatus,
     TriggeredBy,
 )
-from zerocron.core.monitor import FLIP_REASON_TEXTS, FlipReason, Health, MonitorStatus, Outage, judge
+from zerocron.core.monitor import FLIP_REASON_TEXTS, FlipReason, Health, MonitorStatus, Outage, Verdict, judge
 from zerocron.core.monitor_schedule import describe_expected
 from zerocron.core.notice import OUTPUT_CHARACTERS_MAX, REASON_CHARACTERS_MAX, EventKind, Notice
 from zerocron.core.recent import Recent
@@ -59,7 +58,7 @@ from zerocron.storage.ledger import monitors as monitor_rows
 from zerocron.storage.ledger.channels import ChannelRow
 from zerocron.storage.ledger.dialect import batch, columns_of, fetch, pack, packed
 from zerocron.storage.ledger.monitor_tables import monitors
-from zerocron.storage.ledger.monitors import FlipRow
+from zerocron.storage.ledger.monitors import FlipRow, Watched
 from zerocron.storage.ledger.scheduled import schedule_columns
 from zerocron.storage.ledger.tables import jobs
 from zerocron.storage.timetable.contract import alert_member
@@ -99,10 +98,13 @@ class _Facts:
 
 @dataclass(slots=True)
 class _Telling:
-    """An event on its way to the channels that `notify` names; None: to all of the team."""
+    """An event on its way to the channels that `notify` names; None: to all of the team. `notice` is made for those who
+    have a channel: when ten thousand monitors fall silent and nobody is told, it would be much work for nothing."""
 
-    notice: Notice
+    team_id: str
+    subject_id: str
     notify: Notify | None
+    notice: Callable[[], Notice]
 
 
 class JobTelling:
@@ -158,7 +160,7 @@ class JobTelling:
         """Write it all down; the members of the alerts, for the timetable."""
         if not self._events and not self._told:
             return {}
-        due, heard = _write(self._connection, self._events, self._now, self._facts)
+        due, heard = _write(self._connection, self._events, self._now, jobs)
         changed = []
         for job, before, after in self._told.values():
             told = after if job.id in heard else unheard(before, after)
@@ -185,16 +187,7 @@ class JobTelling:
             reminder=event.reminder,
             **facts,
         )
-        self._events.append(_Telling(notice, notify))
-
-    def _facts(self, subject_ids: set[str]) -> dict[str, _Facts]:
-        query = select(jobs.c.id, jobs.c.name, jobs.c.language, jobs.c.tags, *schedule_columns(jobs)).where(
-            jobs.c.id.in_(subject_ids)
-        )
-        facts = {}
-        for job_id, name, language, tags, *schedule in fetch(self._connection, query, {}):
-            facts[job_id] = _facts(name, language, tags, schedule, describe)
-        return facts
+        self._events.append(_Telling(job.team_id, job.id, notify, lambda: notice))
 
 
 def _outcome(job: EngineJob, run: Run, execution: Execution | None, event: Event) -> dict[str, Any]:
@@ -220,22 +213,25 @@ def _outcome(job: EngineJob, run: Run, execution: Execution | None, event: Event
 
 @dataclass(slots=True)
 class _Subject:
-    """A monitor that is held, and what is known of it to be told."""
+    """What is to be told of a monitor that is held, and what was and is known of its trouble."""
 
-    facts: _Facts
     notify: Notify
     before: Told
     told: Told
 
 
 def tell_flips(
-    connection: Connection, flips: Sequence[FlipRow], now: Instant, outputs: Mapping[str, str | None] | None = None
+    connection: Connection,
+    held: Mapping[str, Watched],
+    flips: Sequence[FlipRow],
+    now: Instant,
+    outputs: Mapping[str, str | None] | None = None,
 ) -> dict[str, Instant]:
     """Tell of flips of monitors that are held, in their order; the members of the alerts. `outputs`: by monitor, what
-    its job said."""
+    its job said. Whoever calls saves the monitors: `alert_state` and `alert_at` of those that flipped are set anew."""
     if not flips:
         return {}
-    subjects = _subjects(connection, {flip.monitor_id for flip in flips})
+    subjects = _subjects([held[monitor_id] for monitor_id in dict.fromkeys(flip.monitor_id for flip in flips)])
     events: list[_Telling] = []
     alert_at: dict[str, Instant | None] = {}
     for flip in flips:
@@ -245,17 +241,13 @@ def tell_flips(
         subject.told, found = flipped(subject.notify, subject.told, after=flip.after, at=flip.at, now=now)
         for event in found:
             output = (outputs or {}).get(flip.monitor_id)
-            events.append(_Telling(_flip_notice(flip, event, output), subject.notify))
+            notice = partial(_flip_notice, flip, event, output)
+            events.append(_Telling(flip.team_id, flip.monitor_id, subject.notify, notice))
         is_watched = flip.after == Health.UP and wants(subject.notify, EventKind.MONITOR_LATE)
         alert_at[flip.monitor_id] = now if is_watched else None
-    due, heard = _write(connection, events, now, lambda ids: {one: subjects[one].facts for one in ids})
-    _save_monitors(connection, subjects, heard, alert_at, now)
+    due, heard = _write(connection, events, now, monitors)
+    _note_told(held, subjects, heard, alert_at, now)
     return due
-
-
-def look_again(connection: Connection, monitor_id: str, now: Instant) -> None:
-    """What a monitor that is held is to be told of was changed: see soon whether there is something."""
-    connection.execute(update(monitors).where(monitors.c.id == monitor_id).values(alert_at=now))
 
 
 def is_to_look(connection: Connection, now: Instant) -> bool:
@@ -271,7 +263,7 @@ def look(connection: Connection, now: Instant) -> tuple[int, dict[str, Instant]]
     if not monitor_ids:
         return 0, {}
     held = monitor_rows.lock(connection, monitor_ids, wait=False)
-    subjects = _subjects(connection, held)
+    subjects = _subjects(held.values())
     begun = [one.watch.anchor for one in held.values() if one.watch.anchor is not None]
     outages = monitor_rows.known_outages(connection, min(begun, default=now), now)
     events: list[_Telling] = []
@@ -279,7 +271,7 @@ def look(connection: Connection, now: Instant) -> tuple[int, dict[str, Instant]]
     for one in held.values():
         subject, watch = subjects.get(one.id), one.watch
         if subject is None:
-            connection.execute(update(monitors).where(monitors.c.id == one.id).values(alert_at=now + DAMAGED_LOOK_MS))
+            one.alert_at = now + DAMAGED_LOOK_MS
             continue
         is_active = watch.status == MonitorStatus.ACTIVE
         is_down = is_active and watch.health == Health.DOWN
@@ -290,28 +282,34 @@ def look(connection: Connection, now: Instant) -> tuple[int, dict[str, Instant]]
         late_for = verdict.expected_at if verdict is not None and verdict.health == Health.LATE else None
         subject.told, found = looked_at(subject.notify, subject.told, is_down=is_down, late_for=late_for, now=now)
         for event in found:
-            is_late = event.kind == EventKind.MONITOR_LATE
-            notice = Notice(
-                event_id=_event_id(event.kind, f"{one.id}:{late_for if is_late else now}"),
-                kind=event.kind,
-                team_id=one.team_id,
-                at=now,
-                subject_id=one.id,
-                subject_name="",
-                reason=FLIP_REASON_TEXTS[FlipReason.SILENCE if is_late else FlipReason(watch.reason or "silence")],
-                since=watch.last_ping_at,
-                slot=late_for,
-                next_at=verdict.down_at if verdict is not None else None,
-                reminder=event.reminder,
-            )
-            events.append(_Telling(notice, subject.notify))
+            notice = partial(_look_notice, one, event, verdict, now)
+            events.append(_Telling(one.team_id, one.id, subject.notify, notice))
         alert_at[one.id] = reminder_at(subject.notify, subject.told) if is_down else None
         if verdict is not None and wants(subject.notify, EventKind.MONITOR_LATE) and verdict.expected_at is not None:
             is_overdue = verdict.expected_at < now
             alert_at[one.id] = now + LATE_LOOK_MS if is_overdue else verdict.expected_at + 1
-    due, heard = _write(connection, events, now, lambda ids: {one: subjects[one].facts for one in ids})
-    _save_monitors(connection, subjects, heard, alert_at, now)
+    due, heard = _write(connection, events, now, monitors)
+    _note_told(held, subjects, heard, alert_at, now)
+    monitor_rows.save_watches(connection, list(held.values()), [one.flips for one in held.values()])
     return len(held), due
+
+
+def _look_notice(one: Watched, event: Event, verdict: Verdict | None, now: Instant) -> Notice:
+    is_late = event.kind == EventKind.MONITOR_LATE
+    slot = verdict.expected_at if is_late and verdict is not None else None
+    return Notice(
+        event_id=_event_id(event.kind, f"{one.id}:{slot if is_late else now}"),
+        kind=event.kind,
+        team_id=one.team_id,
+        at=now,
+        subject_id=one.id,
+        subject_name="",
+        reason=FLIP_REASON_TEXTS[FlipReason.SILENCE if is_late else FlipReason(one.watch.reason or "silence")],
+        since=one.watch.last_ping_at,
+        slot=slot,
+        next_at=verdict.down_at if verdict is not None else None,
+        reminder=event.reminder,
+    )
 
 
 def _flip_notice(flip: FlipRow, event: Event, output: str | None) -> Notice:
@@ -333,42 +331,13 @@ def _flip_notice(flip: FlipRow, event: Event, output: str | None) -> Notice:
     )
 
 
-def _subjects(connection: Connection, monitor_ids: Iterable[str]) -> dict[str, _Subject]:
-    query = _subjects_statement(connection.dialect.name)
-    wanted = pack([[one] for one in monitor_ids])
+def _subjects(held: Iterable[Watched]) -> dict[str, _Subject]:
     subjects = {}
-    for monitor_id, name, language, tags, notify, state, *schedule in fetch(connection, query, wanted):
-        with _told_of_nobody(monitor_id):
-            told = read_told(state)
-            facts = _facts(name, language, tags, schedule, describe_expected)
-            subjects[monitor_id] = _Subject(facts, notify_of_text(notify, "monitor"), told, told)
+    for one in held:
+        with _told_of_nobody(one.id):
+            told = read_told(one.alert_state)
+            subjects[one.id] = _Subject(notify_of_text(one.notify, "monitor"), told, told)
     return subjects
-
-
-@cache
-def _subjects_statement(dialect: str) -> Select[Any]:
-    wanted = batch(dialect, {"id": monitors.c.id.type}, "wanted")
-    query = select(
-        monitors.c.id,
-        monitors.c.name,
-        monitors.c.language,
-        monitors.c.tags,
-        monitors.c.notify,
-        monitors.c.alert_state,
-        *schedule_columns(monitors),
-    )
-    return packed(dialect, query.where(monitors.c.id.in_(select(wanted.c.id))))
-
-
-def _facts(
-    name: str, language: str, tags: str, schedule: Sequence[Any], words_of: Callable[[Schedule, str], str]
-) -> _Facts:
-    words, zone = "", "UTC"
-    with contextlib.suppress(Exception):  # a schedule that is damaged, or whose zone is gone, has no words
-        made = Schedule(*schedule)
-        zone = made.timezone
-        words = words_of(made, language)
-    return _Facts(name, language, zone, words, tuple(orjson.loads(tags)))
 
 
 @contextlib.contextmanager
@@ -381,28 +350,21 @@ def _told_of_nobody(subject_id: str) -> Iterator[None]:
             log.exception("not_told", subject_id=subject_id)
 
 
-def _save_monitors(
-    connection: Connection,
+def _note_told(
+    held: Mapping[str, Watched],
     subjects: Mapping[str, _Subject],
     heard: set[str],
     alert_at: Mapping[str, Instant | None],
     now: Instant,
 ) -> None:
-    changed = []
     for monitor_id, subject in subjects.items():
         told = subject.told if monitor_id in heard else unheard(subject.before, subject.told)
         at = alert_at.get(monitor_id)
         if told != subject.told:
             at = now + UNHEARD_LOOK_MS
-        changed.append([monitor_id, write_told(told), reminder_at(subject.notify, told) if at is None else at])
-    connection.execute(_save_monitors_statement(connection.dialect.name), pack(changed))
-
-
-@cache
-def _save_monitors_statement(dialect: str) -> Update:
-    rows = batch(dialect, columns_of((monitors.c.id, monitors.c.alert_state, monitors.c.alert_at)), "told")
-    statement = update(monitors).values(alert_state=rows.c.alert_state, alert_at=rows.c.alert_at)
-    return statement.where(monitors.c.id == rows.c.id)
+        one = held[monitor_id]
+        one.alert_state = write_told(told)
+        one.alert_at = reminder_at(subject.notify, told) if at is None else at
 
 
 # ---- the server and its channels -------------------------------------------------------------------------------------
@@ -413,24 +375,22 @@ def tell_of_outage(connection: Connection, outage: Outage, now: Instant) -> dict
     if outage.ended_at - outage.started_at < OUTAGE_TOLD_MS:
         return {}
     minutes = (outage.ended_at - outage.started_at) / 60_000
-    events = [
-        _Telling(
-            Notice(
-                event_id=_event_id(EventKind.OUTAGE, f"{team_id}:{outage.started_at}"),
-                kind=EventKind.OUTAGE,
-                team_id=team_id,
-                at=outage.ended_at,
-                subject_id=team_id,
-                subject_name=SERVER,
-                reason=f"For {minutes:,.0f} min it could not take pings; no monitor is blamed for that time.",
-                since=outage.started_at,
-                duration_ms=outage.ended_at - outage.started_at,
-            ),
-            None,
+
+    def notice(team_id: str) -> Notice:
+        return Notice(
+            event_id=_event_id(EventKind.OUTAGE, f"{team_id}:{outage.started_at}"),
+            kind=EventKind.OUTAGE,
+            team_id=team_id,
+            at=outage.ended_at,
+            subject_id=team_id,
+            subject_name=SERVER,
+            reason=f"For {minutes:,.0f} min it could not take pings; no monitor is blamed for that time.",
+            since=outage.started_at,
+            duration_ms=outage.ended_at - outage.started_at,
         )
-        for team_id in _affected_teams(connection, outage)
-    ]
-    return _write(connection, events, now, lambda _ids: {})[0]
+
+    teams = _affected_teams(connection, outage)
+    return _write(connection, [_Telling(one, one, None, partial(notice, one)) for one in teams], now)[0]
 
 
 def _affected_teams(connection: Connection, outage: Outage) -> list[str]:
@@ -466,38 +426,62 @@ def tell_of_channel(connection: Connection, channel: ChannelRow, reason: str, no
         subject_name=channel.name,
         reason=reason[:REASON_CHARACTERS_MAX],
     )
-    return _write(connection, [_Telling(notice, None)], now, lambda _ids: {})[0]
+    return _write(connection, [_Telling(channel.team_id, channel.id, None, lambda: notice)], now)[0]
 
 
 def _write(
-    connection: Connection,
-    events: Sequence[_Telling],
-    now: Instant,
-    facts_of: Callable[[set[str]], Mapping[str, _Facts]],
+    connection: Connection, events: Sequence[_Telling], now: Instant, subjects: Table | None = None
 ) -> tuple[dict[str, Instant], set[str]]:
-    """(the members of the alerts, the subjects that some channel is told of)."""
+    """(the members of the alerts, the subjects that some channel is told of). `subjects`: the table of those that have
+    a name and a schedule."""
     if not events:
         return {}, set()
-    ready = channel_rows.active_of_teams(connection, {one.notice.team_id for one in events})
+    ready = channel_rows.active_of_teams(connection, {one.team_id for one in events})
     told = []
     for one in events:
-        open_to = ready.get(one.notice.team_id, {})
+        open_to = ready.get(one.team_id, {})
         named = None if one.notify is None else one.notify.channels
         targets = open_to if named is None else {key: open_to[key] for key in named if key in open_to}
         if targets:
-            told.append((one.notice, targets))
+            told.append((one, targets))
     if not told:
         return {}, set()
-    facts = facts_of({notice.subject_id for notice, _ in told})
+    heard = {one.subject_id for one, _ in told}
+    facts = {} if subjects is None else _facts_of(connection, subjects, heard)
     new, due = [], {}
-    for notice, targets in told:
-        whole = _completed(notice, facts.get(notice.subject_id))
+    for one, targets in told:
+        notice = _completed(one.notice(), facts.get(one.subject_id))
         for channel_id, next_send_at in targets.items():
-            alert = alert_rows.New(new_id(now), channel_id, whole, max(now, next_send_at))
+            alert = alert_rows.New(new_id(now), channel_id, notice, max(now, next_send_at))
             new.append(alert)
-            due[alert_member(notice.team_id, alert.id)] = alert.at
+            due[alert_member(one.team_id, alert.id)] = alert.at
     alert_rows.insert(connection, new, now)
-    return due, {notice.subject_id for notice, _ in told}
+    return due, heard
+
+
+def _facts_of(connection: Connection, table: Table, subject_ids: Iterable[str]) -> dict[str, _Facts]:
+    """By id, of those jobs or monitors that are there."""
+    query = _facts_statement(connection.dialect.name, table)
+    words_of = describe if table is jobs else describe_expected
+    facts = {}
+    for subject_id, name, language, tags, *schedule in fetch(connection, query, pack([[one] for one in subject_ids])):
+        words, zone = "", "UTC"
+        labels: tuple[str, ...] = ()
+        with contextlib.suppress(Exception):
+            labels = tuple(orjson.loads(tags))
+        with contextlib.suppress(Exception):  # a schedule that is damaged, or whose zone is gone, has no words
+            made = Schedule(*schedule)
+            zone = made.timezone
+            words = words_of(made, language)
+        facts[subject_id] = _Facts(name, language, zone, words, labels)
+    return facts
+
+
+@cache
+def _facts_statement(dialect: str, table: Table) -> Select[Any]:
+    wanted = batch(dialect, {"id": table.c.id.type}, "wanted")
+    query = select(table.c.id, table.c.name, table.c.language, table.c.tags, *schedule_columns(table))
+    return packed(dialect, query.where(table.c.id.in_(select(wanted.c.id))))
 
 
 def _completed(notice: Notice, facts: _Facts | None) -> Notice:
