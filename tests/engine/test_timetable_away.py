@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from zerocron.core.errors import TimetableAway, Unavailable
 from zerocron.core.exchange import Outcome, Request
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant, RetryPolicy
 from zerocron.engine import scheduler as scheduler_module
-from zerocron.engine.scheduler import DIRECT_SECONDS, FULL_TEAM_SECONDS
+from zerocron.engine.scheduler import BEHIND_MAX, DIRECT_SECONDS, FULL_TEAM_SECONDS
 from zerocron.engine.starting import StartedBatch, start_batch
 from zerocron.storage.timetable.contract import HIDE_MS, Claim, job_member, monitor_member
 from zerocron.storage.timetable.memory import MemoryTimetable
@@ -400,3 +400,29 @@ async def test_what_the_timetable_does_not_take_in_keeps_nobody(tmp_path: Path) 
         await house.clock.advance(HIDE_MS / 1000 + 1)
         assert await timetable.size() == 0
         assert [len(await house.runs(job)) for job in (first, second)] == [1, 1]
+
+
+async def test_the_next_claims_do_not_wait_until_monitors_are_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But only so many: a ledger that judges slowly is not given ever more to do."""
+    async with House(tmp_path, capacity=1) as house:
+        go_on = asyncio.Event()
+        looked: list[str] = []
+
+        async def look(members: Sequence[str]) -> int:
+            looked.extend(members)
+            await go_on.wait()
+            await house.timetable.drop(members)
+            return 0
+
+        monkeypatch.setattr(house.engine.heartbeat, "look", look)
+        due = {monitor_member(DEFAULT_TEAM_ID, an_id()): NOON + 1_000 for _ in range(BEHIND_MAX + 3)}
+        await house.timetable.put(due)
+        await house.clock.advance(2)
+        assert len(looked) == BEHIND_MAX + 1
+        go_on.set()
+        await house.clock.advance(1)
+        assert sorted(looked) == sorted(due)
+        await house.engine.stop(1)
+        assert await house.timetable.size() == 0

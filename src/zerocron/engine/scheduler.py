@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 import structlog
 from sqlalchemy import Connection
@@ -48,6 +48,9 @@ FULL_BATCH = 50
 COMPANY_SECONDS = 0.015
 """After a smaller batch the next claim waits this long, so that runs that come due one by one share a transaction. What
 is claimed early is no later for it."""
+
+BEHIND_MAX = 2
+"""So much of what full batches have left to do goes on behind the next claim."""
 
 IDLE_SECONDS_MAX = 1.0
 """The longest sleep: a clock that was set, or an index another process changed, is noticed after it."""
@@ -105,7 +108,7 @@ class Scheduler:
         self._asked_ledger_at = float("-inf")
         self._set_aside: dict[str, tuple[int, Instant]] = {}  # member: failures, and when it is tried again
         self._random = random.Random(session.id)
-        self._publishing: asyncio.Task[None] | None = None
+        self._behind: list[asyncio.Task[object]] = []  # what goes on behind the next claim
 
     async def tick(self) -> float:
         """Start what is due; returns how many seconds nothing will be."""
@@ -132,10 +135,13 @@ class Scheduler:
                 # Nobody has looked at what was claimed beside them, and it would stay hidden as long.
                 await self._put_back([*monitors, *alerts])
                 raise
-            started += await self._look(self._heartbeat.look, monitors)
             started += await self._look(self._notifier.take, alerts)
-            if len(claim.members) < limit:
-                await self.published()
+            if len(claim.members) < limit or self._works_from_the_ledger:
+                started += await self._look(self._heartbeat.look, monitors)
+                await self.settled()
+            elif monitors:
+                self._go_on(self._look(self._heartbeat.look, monitors))
+            await self._settle(self._behind[:-BEHIND_MAX])
             if self._works_from_the_ledger and not started:
                 return DIRECT_SECONDS
             return 0 if len(claim.members) >= FULL_BATCH else COMPANY_SECONDS
@@ -308,16 +314,22 @@ class Scheduler:
         if self._set_aside:
             for member in members:
                 self._set_aside.pop(member, None)
-        await self.published()
-        self._publishing = asyncio.create_task(self._publish(started, self._clock.now()))
+        self._go_on(self._publish(started, self._clock.now()))
         return len(started.runs) + started.skipped
 
-    async def published(self) -> None:
-        """Wait until the timetable knows all that was started. After a full batch the next claim does not wait for it:
-        what was claimed stays hidden meanwhile."""
-        publishing, self._publishing = self._publishing, None
-        if publishing is not None:
-            await publishing
+    def _go_on(self, work: Coroutine[object, object, object]) -> None:
+        """After a full batch the next claims do not wait for this; what was claimed stays hidden meanwhile. The work
+        must not raise."""
+        self._behind.append(asyncio.create_task(work))
+
+    async def settled(self) -> None:
+        """Wait until the timetable knows of all that was started, and what was claimed with it is looked at."""
+        await self._settle(list(self._behind))
+
+    async def _settle(self, behind: Sequence[asyncio.Task[object]]) -> None:
+        for task in behind:
+            await task
+            self._behind.remove(task)
 
     async def _was_committed(self, batch: StartedBatch, session_id: str) -> bool:
         """Look a start transaction up whose answer was lost, as soon as the ledger answers again."""
