@@ -213,7 +213,7 @@ async def _talk(connection: Connection, wire: Wire, probe: Probe, reading: Readi
         sending = protocol.send(wire, probe)
         await reading.run(protocol)
     finally:
-        if reading.complete and (sending is None or sending.done()):
+        if reading.complete and (sending is None or sending.done()) and protocol.has_sent_all:
             connection.release()
         else:
             if sending is not None:
