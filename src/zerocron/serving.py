@@ -121,7 +121,7 @@ class Protocol(HttpToolsProtocol):
 
     def _answer(self, cycle: RequestResponseCycle, answer: Answer) -> None:
         """What uvicorn makes of the messages that `Answer.send` sends."""
-        if cycle.disconnected:
+        if cycle.disconnected or self.transport.is_closing():  # uvicorn notes the former of the last request alone
             return
         is_last = answer.closes or not cycle.keep_alive
         self.transport.write(

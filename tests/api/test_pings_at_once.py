@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import pytest_asyncio
 import structlog
+import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.types import Receive, Scope, Send
@@ -19,7 +20,7 @@ from tests.api.support import Client
 from zerocron.api.pings import PingPath
 from zerocron.app import Node
 from zerocron.core.errors import Unavailable
-from zerocron.serving import HttpServer, Protocol, listen
+from zerocron.serving import Answer, HttpServer, Protocol, listen
 from zerocron.storage.ledger import monitors as rows
 
 _DATE = re.compile(rb"\r\ndate: [^\r]*")
@@ -266,3 +267,35 @@ async def test_who_does_not_read_is_waited_for_in_a_task(
         connection.resume_writing()
         assert (await reader.readuntil(b"OK\n")).startswith(b"HTTP/1.1 200")
     writer.close()
+
+
+def test_who_was_hung_up_on_with_several_requests_in_hand_is_told_nothing() -> None:
+    """What follows them is no HTTP. On uvloop, which the server runs on, a write to a closed connection raises."""
+    ok = Answer(200, (), b"OK\n")
+    taken: list[Callable[[Answer], None]] = []
+
+    class Application:
+        def prompt(self, _scope: Scope, answer: Callable[[Answer], None]) -> bool:
+            taken.append(answer)
+            return True
+
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            await ok.send(scope, send)
+
+    async def scenario() -> None:
+        listener = listen("127.0.0.1", 0)
+        server = HttpServer(Application(), listener)
+        await server.start()
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n" * 2 + b"Broken\r\n\r\n")
+        try:
+            async with asyncio.timeout(10):
+                assert (await reader.read()).startswith(b"HTTP/1.1 400 ")
+            (answer,) = taken
+            answer(ok)
+        finally:
+            writer.close()
+            await server.stop()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(scenario())
