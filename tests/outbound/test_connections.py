@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.outbound.helpers import LOCAL, USER_AGENT, failure_of, request, response_of
+from tests.outbound.helpers import LOCAL, USER_AGENT, failure_of, request, response_of, until
 from tests.support.target import Target
 
 from zerocron.outbound import Outbound, door, parse_allow
@@ -115,6 +115,26 @@ async def test_nothing_is_left_open(target: Target) -> None:
     await asyncio.gather(*(outbound.send(request(target.url + path, timeout=0.4)) for path in paths))
     await outbound.close()
     await target.wait_for(lambda: not target.open)
+
+
+async def test_closing_ends_every_request_in_flight_as_a_failure(target: Target) -> None:
+    """At once, and nobody is cancelled by it: one waits for its answer, two are amid it, one waits for a connection."""
+    heads = {"/length": b"Content-Length: 9\r\n\r\nhalf", "/chunks": b"Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"}
+    for path, rest in heads.items():
+        target.on(path, lambda exchange, rest=rest: exchange.raw(b"HTTP/1.1 200 OK\r\n" + rest))  # type: ignore[misc]
+    outbound = Outbound(allow=parse_allow(LOCAL), user_agent=USER_AGENT, connections_max=3)
+    await outbound.start()
+    paths = ("/hang", *heads)
+    sending = [asyncio.create_task(outbound.send(request(target.url + path, timeout=60))) for path in paths]
+    await target.wait_for(lambda: len(target.requests) == 3)
+    sending.append(asyncio.create_task(outbound.send(request(target.url + "/ok", timeout=60))))
+    assert outbound._pool is not None
+    pool = outbound._pool
+    await until(lambda: bool(pool._waiters) and sum(it._payload is not None for it in pool._acquired) == 2)
+    await outbound.close()
+    async with asyncio.timeout(5):
+        kinds = [outcome.failure and outcome.failure.kind for outcome in await asyncio.gather(*sending)]
+    assert kinds == ["no_response", "incomplete_body", "incomplete_body", "connection_failed"]
 
 
 async def test_starting_and_closing_twice_is_harmless() -> None:

@@ -95,6 +95,13 @@ class Protocol(ResponseHandler):
                 await writer.write(rest[:WRITE_BYTES])
                 rest = rest[WRITE_BYTES:]
 
+    def close(self) -> None:
+        """Also of a connection in use, when the pool is closed: aiohttp forgets who reads a body."""
+        payload = self._payload
+        super().close()
+        if payload is not None and not payload.is_eof():
+            payload.set_exception(ConnectionAbortedError("The connection was closed here"))
+
     def data_received(self, data: bytes) -> None:
         """From the socket; or from aiohttp itself, with no bytes, to go on parsing after a pause."""
         if not data:
