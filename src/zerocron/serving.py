@@ -121,6 +121,7 @@ class Protocol(HttpToolsProtocol):
 
     def _answer(self, cycle: RequestResponseCycle, answer: Answer) -> None:
         """What uvicorn makes of the messages that `Answer.send` sends."""
+        cycle.on_response = _nothing  # as uvicorn does: connection and request would hold each other
         if cycle.disconnected or self.transport.is_closing():  # uvicorn notes the former of the last request alone
             return
         is_last = answer.closes or not cycle.keep_alive
@@ -140,6 +141,10 @@ class Protocol(HttpToolsProtocol):
         if is_last:
             self.transport.close()
         self.on_response_complete()
+
+
+def _nothing() -> None:
+    pass
 
 
 class HttpServer:
