@@ -1,6 +1,7 @@
 """An ASGI application on a listening socket, as a part that starts and stops with the others.
 
-Owns the settings of the web server. Signals are not its business: the application's joiner decides when to stop.
+Owns the settings of the web server, the bound on what it holds of a request, and the short way past ASGI. Signals are
+not its business: the application's joiner decides when to stop.
 """
 
 from __future__ import annotations

@@ -313,8 +313,8 @@ class Scheduler:
         return len(started.runs) + started.skipped
 
     async def published(self) -> None:
-        """Wait until the timetable knows all that was started. After a full batch the next claim does not wait for it:
-        what was claimed stays hidden meanwhile."""
+        """Wait until the timetable knows all that was started. After a claim that took as much as there was room for,
+        the next one does not wait for it: what was claimed stays hidden meanwhile."""
         publishing, self._publishing = self._publishing, None
         if publishing is not None:
             await publishing
