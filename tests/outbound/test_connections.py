@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from tests.outbound.helpers import LOCAL, USER_AGENT, failure_of, request, response_of, until
 from tests.support.target import Target
+from yarl import URL
 
 from zerocron.outbound import Outbound, door, parse_allow
 
@@ -99,6 +100,25 @@ async def test_waiting_for_a_connection_counts_against_the_time_out(target: Targ
     assert "No connection" in failure.message
     assert failure.own_shortage
     failure_of(await hanging, "timeout")
+    await outbound.close()
+
+
+async def test_who_gives_up_as_a_connection_becomes_free_leaves_it_to_the_next(target: Target) -> None:
+    """In the same turn of the loop; else the next would wait in vain, with nobody left to give anything back."""
+    outbound = Outbound(allow=parse_allow(LOCAL), user_agent=USER_AGENT, connections_max=1)
+    await outbound.start()
+    pool = outbound._pool
+    assert pool is not None
+    origin = URL(target.url)
+    held = await pool.connection(origin, None)
+    first, second = (asyncio.create_task(pool.connection(origin, None)) for _ in range(2))
+    await until(lambda: sum(map(len, pool._waiters.values())) == 2)
+    held.release()
+    first.cancel()
+    async with asyncio.timeout(5):
+        (await second).release()
+    await asyncio.wait([first])
+    assert first.cancelled()
     await outbound.close()
 
 

@@ -193,6 +193,7 @@ class _Pool(aiohttp.TCPConnector):
             # A pool that is closed cancels what its connections wait for; that is no order to whoever sends.
             if self.closed and (task := asyncio.current_task()) is not None and not task.cancelling():
                 raise aiohttp.ClientConnectionError("The pool was closed") from None
+            self._release_waiter()  # aiohttp forgets that it woke this one, and there may be room for another
             raise
 
     def _origin(self, origin: URL, context: ssl.SSLContext | None) -> ClientRequest:
