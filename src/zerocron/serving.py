@@ -1,6 +1,7 @@
 """An ASGI application on a listening socket, as a part that starts and stops with the others.
 
-Owns the settings of the web server. Signals are not its business: the application's joiner decides when to stop.
+Owns the settings of the web server, the bound on what it holds of a request, and the short way past ASGI. Signals are
+not its business: the application's joiner decides when to stop.
 """
 
 from __future__ import annotations
@@ -121,7 +122,8 @@ class Protocol(HttpToolsProtocol):
 
     def _answer(self, cycle: RequestResponseCycle, answer: Answer) -> None:
         """What uvicorn makes of the messages that `Answer.send` sends."""
-        if cycle.disconnected:
+        cycle.on_response = _nothing  # as uvicorn does: connection and request would hold each other
+        if cycle.disconnected or self.transport.is_closing():  # uvicorn notes the former of the last request alone
             return
         is_last = answer.closes or not cycle.keep_alive
         self.transport.write(
@@ -140,6 +142,10 @@ class Protocol(HttpToolsProtocol):
         if is_last:
             self.transport.close()
         self.on_response_complete()
+
+
+def _nothing() -> None:
+    pass
 
 
 class HttpServer:

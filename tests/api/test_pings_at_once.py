@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
-from collections.abc import AsyncIterator
+import weakref
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import pytest_asyncio
 import structlog
+import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.types import Receive, Scope, Send
@@ -18,8 +21,9 @@ from tests.api.support import Client
 
 from zerocron.api.pings import PingPath
 from zerocron.app import Node
+from zerocron.clock import SystemClock
 from zerocron.core.errors import Unavailable
-from zerocron.serving import HttpServer, Protocol, listen
+from zerocron.serving import Answer, HttpServer, Protocol, listen
 from zerocron.storage.ledger import monitors as rows
 
 _DATE = re.compile(rb"\r\ndate: [^\r]*")
@@ -266,3 +270,74 @@ async def test_who_does_not_read_is_waited_for_in_a_task(
         connection.resume_writing()
         assert (await reader.readuntil(b"OK\n")).startswith(b"HTTP/1.1 200")
     writer.close()
+
+
+OK = Answer(200, (), b"OK\n")
+
+
+class Taking:
+    """An application that takes every request, and answers when a test says so."""
+
+    def __init__(self) -> None:
+        self.taken: list[Callable[[Answer], None]] = []
+
+    def prompt(self, _scope: Scope, answer: Callable[[Answer], None]) -> bool:
+        self.taken.append(answer)
+        return True
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await OK.send(scope, send)
+
+
+async def ask(server: HttpServer, said: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection(*server._listener.getsockname())
+    writer.write(said)
+    return reader, writer
+
+
+def test_who_was_hung_up_on_with_several_requests_in_hand_is_told_nothing() -> None:
+    """What follows them is no HTTP. On uvloop, which the server runs on, a write to a closed connection raises."""
+    application = Taking()
+
+    async def scenario() -> None:
+        server = HttpServer(application, listen("127.0.0.1", 0))
+        await server.start()
+        reader, writer = await ask(server, b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n" * 2 + b"Broken\r\n\r\n")
+        try:
+            async with asyncio.timeout(10):
+                assert (await reader.read()).startswith(b"HTTP/1.1 400 ")
+            (answer,) = application.taken
+            answer(OK)
+        finally:
+            writer.close()
+            await server.stop()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(scenario())
+
+
+def test_a_connection_that_is_over_leaves_nothing_to_the_garbage_collector() -> None:
+    """Most pings come on a connection of their own."""
+    application = Taking()
+
+    async def scenario() -> None:
+        server = HttpServer(application, listen("127.0.0.1", 0))
+        await server.start()
+        reader, writer = await ask(server, b"GET / HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n")
+        gc.disable()
+        try:
+            async with asyncio.timeout(5):
+                while not application.taken:
+                    await SystemClock().sleep(0.005)
+                connection = weakref.ref(connection_of(server))
+                application.taken.pop()(OK)
+                assert (await reader.read()).endswith(b"OK\n")
+                while connection() is not None:
+                    await SystemClock().sleep(0.005)
+        finally:
+            gc.enable()
+            writer.close()
+            await server.stop()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(scenario())

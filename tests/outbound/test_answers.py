@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 from typing import Any
 
 import pytest
 from tests.outbound.helpers import USER_AGENT, Names, request, response_of
 from tests.support.target import Exchange, Target
 
-from zerocron.outbound import Outbound, resolver
+from zerocron.outbound import Outbound, guard, resolver
 from zerocron.outbound.protocol import WRITE_BYTES
 
 
@@ -184,6 +186,17 @@ async def test_an_interim_answer_is_not_the_answer(outbound: Outbound, target: T
     assert response_of(await outbound.send(request(target.url + "/ok"))).body == b"ok"
 
 
+@pytest.mark.parametrize("status", ["000", "099", "600", "999"])
+async def test_a_status_that_does_not_exist_is_an_answer(outbound: Outbound, target: Target, status: str) -> None:
+    """And not one of those that come before it."""
+    odd = f"HTTP/1.1 {status} What\r\nContent-Length: 2\r\n\r\nok".encode()
+    target.on("/odd", lambda exchange: exchange.raw(odd))
+    for _ in range(2):
+        answer = response_of(await outbound.send(request(target.url + "/odd")))
+        assert (answer.status, answer.body) == (int(status), b"ok")
+    assert target.connections == 1
+
+
 async def test_a_slow_answer_within_the_time_out(outbound: Outbound, target: Target) -> None:
     outcome = await outbound.send(request(target.url + "/slow/0.2"))
     assert response_of(outcome).body == b"slow"
@@ -216,6 +229,41 @@ async def test_what_is_left_of_a_body_does_not_mix_with_the_next_request(outboun
     assert answer.status == 403
     assert response_of(await outbound.send(request(target.url + "/ok"))).body == b"ok"
     assert target.connections == 2
+
+
+@pytest.mark.parametrize("size", [WRITE_BYTES, WRITE_BYTES + 1])
+async def test_what_waits_in_our_own_buffer_keeps_the_connection_from_the_next_request(
+    outbound: Outbound, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """The target has answered and reads no further: a request behind that would never go out."""
+    open_socket = guard._socket
+
+    def open_small_socket(*kind: int) -> socket.socket:
+        sock = open_socket(*kind)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        return sock
+
+    monkeypatch.setattr(guard, "_socket", open_small_socket)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        if b"/upload" in head:
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writers.append(writer)
+
+    writers: list[asyncio.StreamWriter] = []
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    listener.bind(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    async with await asyncio.start_server(answer, sock=listener):
+        upload = request(url + "/upload", method="POST", body=b"x" * size)
+        assert response_of(await outbound.send(upload)).body == b"ok"
+        assert response_of(await outbound.send(request(url + "/next"))).body == b"ok"
+        assert len(writers) == 2
+        for writer in writers:
+            writer.transport.abort()
 
 
 @pytest.mark.parametrize("size", [WRITE_BYTES, WRITE_BYTES + 1, 10 * WRITE_BYTES + 7])

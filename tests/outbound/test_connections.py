@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.outbound.helpers import LOCAL, USER_AGENT, failure_of, request, response_of
+from tests.outbound.helpers import LOCAL, USER_AGENT, failure_of, request, response_of, until
 from tests.support.target import Target
+from yarl import URL
 
 from zerocron.outbound import Outbound, door, parse_allow
 
@@ -102,6 +103,25 @@ async def test_waiting_for_a_connection_counts_against_the_time_out(target: Targ
     await outbound.close()
 
 
+async def test_who_gives_up_as_a_connection_becomes_free_leaves_it_to_the_next(target: Target) -> None:
+    """In the same turn of the loop; else the next would wait in vain, with nobody left to give anything back."""
+    outbound = Outbound(allow=parse_allow(LOCAL), user_agent=USER_AGENT, connections_max=1)
+    await outbound.start()
+    pool = outbound._pool
+    assert pool is not None
+    origin = URL(target.url)
+    held = await pool.connection(origin, None)
+    first, second = (asyncio.create_task(pool.connection(origin, None)) for _ in range(2))
+    await until(lambda: sum(map(len, pool._waiters.values())) == 2)
+    held.release()
+    first.cancel()
+    async with asyncio.timeout(5):
+        (await second).release()
+    await asyncio.wait([first])
+    assert first.cancelled()
+    await outbound.close()
+
+
 async def test_one_host_may_take_what_there_is(outbound: Outbound, target: Target) -> None:
     sending = [asyncio.create_task(outbound.send(request(target.url + "/slow/0.3"))) for _ in range(200)]
     await target.wait_for(lambda: len(target.open) == 200)
@@ -115,6 +135,26 @@ async def test_nothing_is_left_open(target: Target) -> None:
     await asyncio.gather(*(outbound.send(request(target.url + path, timeout=0.4)) for path in paths))
     await outbound.close()
     await target.wait_for(lambda: not target.open)
+
+
+async def test_closing_ends_every_request_in_flight_as_a_failure(target: Target) -> None:
+    """At once, and nobody is cancelled by it: one waits for its answer, two are amid it, one waits for a connection."""
+    heads = {"/length": b"Content-Length: 9\r\n\r\nhalf", "/chunks": b"Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"}
+    for path, rest in heads.items():
+        target.on(path, lambda exchange, rest=rest: exchange.raw(b"HTTP/1.1 200 OK\r\n" + rest))  # type: ignore[misc]
+    outbound = Outbound(allow=parse_allow(LOCAL), user_agent=USER_AGENT, connections_max=3)
+    await outbound.start()
+    paths = ("/hang", *heads)
+    sending = [asyncio.create_task(outbound.send(request(target.url + path, timeout=60))) for path in paths]
+    await target.wait_for(lambda: len(target.requests) == 3)
+    sending.append(asyncio.create_task(outbound.send(request(target.url + "/ok", timeout=60))))
+    assert outbound._pool is not None
+    pool = outbound._pool
+    await until(lambda: bool(pool._waiters) and sum(it._payload is not None for it in pool._acquired) == 2)
+    await outbound.close()
+    async with asyncio.timeout(5):
+        kinds = [outcome.failure and outcome.failure.kind for outcome in await asyncio.gather(*sending)]
+    assert kinds == ["no_response", "incomplete_body", "incomplete_body", "connection_failed"]
 
 
 async def test_starting_and_closing_twice_is_harmless() -> None:

@@ -1,4 +1,5 @@
-"""Whatever is written into a URL, nothing is dialled outside of the rules; whatever is answered, it ends well."""
+"""Whatever is written into a URL, nothing is dialled outside of the rules; whatever is written into a request, it is
+one request; whatever is answered, it ends well; however a request ends, its connection goes back."""
 
 from __future__ import annotations
 
@@ -6,14 +7,18 @@ import asyncio
 import random
 from ipaddress import ip_address, ip_network
 
+import httptools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.outbound.helpers import USER_AGENT, Dialling, Names, request, response_of
+from tests.outbound.helpers import LOCAL, USER_AGENT, Dialling, Names, request, response_of
 from tests.support.target import Exchange, Target
 
+from zerocron.core.errors import Invalid
 from zerocron.core.exchange import ERROR_KINDS
 from zerocron.outbound import Outbound, parse_allow, resolver
+from zerocron.outbound.protocol import WRITE_BYTES
+from zerocron.outbound.wire import wire_of
 
 # Written down once more, on purpose: the test must not borrow the list that it tests.
 INSIDE = [
@@ -85,6 +90,113 @@ def test_no_url_whatsoever_leads_inside(url: str, answers: list[str]) -> None:
                 embedded = ip_address(int(address) & 0xFFFFFFFF)
             judged = embedded or address
             assert not any(judged.version == network.version and judged in network for network in INSIDE), text
+
+
+NAMES = st.one_of(
+    st.sampled_from(["X-A", "x-a", "Accept"]), st.sampled_from(["", "a b", "x:", "X\r\nY"]), st.text(max_size=4)
+)
+TEXT = st.one_of(
+    st.text(max_size=8), st.sampled_from(["x\r\nX: y", "x\n y", "x\ry", "\t", "\0", "\x85", "\u2028", "\ud800"])
+)
+
+
+class Heard:
+    """What a parser of somebody else's makes of a request."""
+
+    def __init__(self, said: bytes) -> None:
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.body = b""
+        self.messages = 0
+        parser = httptools.HttpRequestParser(self)
+        parser.feed_data(said)
+        self.method = parser.get_method()
+
+    def on_url(self, url: bytes) -> None:
+        self.url = url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name, value))
+
+    def on_body(self, body: bytes) -> None:
+        self.body += body
+
+    def on_message_complete(self) -> None:
+        self.messages += 1
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.sampled_from(["GET", "post", "DELETE", "GET / HTTP/1.1\r\nX:", "G\n"]),
+    st.sampled_from(["", "a?b=c#d", "é"]) | TEXT,
+    st.lists(st.tuples(NAMES, TEXT), max_size=3),
+    st.none() | st.binary(max_size=8),
+)
+def test_whatever_is_asked_is_one_request_that_says_so(
+    method: str, path: str, headers: list[tuple[str, str]], body: bytes | None
+) -> None:
+    try:
+        wire = wire_of(method, f"http://name.test/{path}", headers, body, USER_AGENT)
+    except Invalid:
+        return
+    heard = Heard(wire.head + wire.body)
+    assert (heard.messages, heard.method, heard.body) == (1, method.upper().encode(), body or b"")
+    given_headers = [(name.encode(), value.strip(" \t").encode()) for name, value in headers]
+    ours = [
+        (b"Host", b"name.test"),
+        (b"User-Agent", USER_AGENT.encode()),
+        (b"Content-Length", b"%d" % len(body or b"")),
+    ]
+    assert [(name, value.strip(b" \t")) for name, value in heard.headers if (name, value) not in ours] == [
+        header for header in given_headers if header not in ours
+    ]
+
+
+ENDS = (
+    "/ok",
+    "/status/204",
+    "/huge/3000000",
+    "/slow/0.02",
+    "/hang",
+    "/drip",
+    "/reset",
+    "/truncated",
+    "/early",
+    "/switch",
+)
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_however_a_request_ends_its_connection_goes_back(target: Target, seed: int) -> None:
+    """Cancelled at any moment, too, and with more requests than there are connections."""
+    chance = random.Random(seed)
+    target.on("/early", lambda exchange: exchange.answer(403, b"no", [("Connection", "close")]), early=True)
+    target.on("/switch", lambda exchange: exchange.raw(b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n"))
+    outbound = Outbound(allow=parse_allow(LOCAL), user_agent=USER_AGENT, connections_max=5)
+    await outbound.start()
+    loop = asyncio.get_running_loop()
+
+    async def one() -> None:
+        body = chance.choice([None, b"", b"x" * WRITE_BYTES, b"x" * 500_000])
+        asked = request(
+            target.url + chance.choice(ENDS),
+            method=chance.choice(["GET", "HEAD"]) if body is None else "POST",
+            body=body,
+            timeout=chance.choice([0.02, 0.2]),
+        )
+        sending = asyncio.create_task(outbound.send(asked))
+        if chance.random() < 0.3:
+            loop.call_later(chance.random() * 0.03, sending.cancel)
+        await asyncio.wait([sending])
+        assert sending.cancelled() or sending.exception() is None
+
+    for _ in range(10):
+        await asyncio.gather(*(one() for _ in range(8)))
+    pool = outbound._pool
+    assert pool is not None
+    assert not pool._acquired
+    assert not pool._waiters
+    assert response_of(await outbound.send(request(target.url + "/ok"))).body == b"ok"
+    await outbound.close()
 
 
 LINES = (

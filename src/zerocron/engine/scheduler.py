@@ -318,8 +318,8 @@ class Scheduler:
         return len(started.runs) + started.skipped
 
     def _go_on(self, work: Coroutine[object, object, object]) -> None:
-        """After a full batch the next claims do not wait for this; what was claimed stays hidden meanwhile. The work
-        must not raise."""
+        """After a claim that took as much as there was room for, the next ones do not wait for this; what was claimed
+        stays hidden meanwhile. The work must not raise."""
         self._behind.append(asyncio.create_task(work))
 
     async def settled(self) -> None:

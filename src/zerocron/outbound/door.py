@@ -186,8 +186,15 @@ class _Pool(aiohttp.TCPConnector):
         self._origins = lru_cache(maxsize=4096)(self._origin)
 
     async def connection(self, origin: URL, context: ssl.SSLContext | None) -> Connection:
-        """`context` None: the pool's own."""
-        return await self.connect(self._origins(origin, context), [], _NO_LIMITS)
+        """`context` None: the pool's own. Raises what aiohttp does."""
+        try:
+            return await self.connect(self._origins(origin, context), [], _NO_LIMITS)
+        except asyncio.CancelledError:
+            # A pool that is closed cancels what its connections wait for; that is no order to whoever sends.
+            if self.closed and (task := asyncio.current_task()) is not None and not task.cancelling():
+                raise aiohttp.ClientConnectionError("The pool was closed") from None
+            self._release_waiter()  # aiohttp forgets that it woke this one, and there may be room for another
+            raise
 
     def _origin(self, origin: URL, context: ssl.SSLContext | None) -> ClientRequest:
         """What the pool asks of a request: where it goes, and how it is to be verified."""
@@ -213,7 +220,7 @@ async def _talk(connection: Connection, wire: Wire, probe: Probe, reading: Readi
         sending = protocol.send(wire, probe)
         await reading.run(protocol)
     finally:
-        if reading.complete and (sending is None or sending.done()):
+        if reading.complete and (sending is None or sending.done()) and protocol.has_sent_all:
             connection.release()
         else:
             if sending is not None:

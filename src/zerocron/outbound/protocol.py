@@ -32,6 +32,11 @@ WRITE_BYTES = 64 * 1024  # of a request at once; the rest as the target takes it
 FRAMING_BYTES_MAX = 1_048_576  # of a body: sizes and extensions of chunks, trailers, and what comes in beyond the cap
 
 
+def is_interim(status: int) -> bool:
+    """Whether the real answer is still to come. A status that does not exist, such as 99, is an answer."""
+    return 100 <= status < 200 and status != 101
+
+
 class MoreThanIsRead(aiohttp.ClientPayloadError):
     """The body takes more on the wire than is read of it."""
 
@@ -76,6 +81,12 @@ class Protocol(ResponseHandler):
         transport.write(wire.head)
         return self._loop.create_task(self._write(wire.body))
 
+    @property
+    def has_sent_all(self) -> bool:
+        """Whether nothing waits here for a target that does not take it: a next request would wait behind it, and be
+        blamed on the target. (Over TLS the layer below may hold something that cannot be seen from here.)"""
+        return self.transport is not None and self.transport.get_write_buffer_size() == 0
+
     async def _write(self, body: bytes) -> None:
         """As fast as the target takes it. A connection that breaks is the reader's to tell."""
         writer, rest = StreamWriter(self, self._loop), memoryview(body)
@@ -83,6 +94,13 @@ class Protocol(ResponseHandler):
             while rest:
                 await writer.write(rest[:WRITE_BYTES])
                 rest = rest[WRITE_BYTES:]
+
+    def close(self) -> None:
+        """Also of a connection in use, when the pool is closed: aiohttp forgets who reads a body."""
+        payload = self._payload
+        super().close()
+        if payload is not None and not payload.is_eof():
+            payload.set_exception(ConnectionAbortedError("The connection was closed here"))
 
     def data_received(self, data: bytes) -> None:
         """From the socket; or from aiohttp itself, with no bytes, to go on parsing after a pause."""
@@ -113,7 +131,7 @@ class Protocol(ResponseHandler):
 
     def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
         """The parser has read a head."""
-        if data[0].code >= 200 or data[0].code == 101:
+        if not is_interim(data[0].code):
             self._head_due = False
         else:
             self._interim += 1

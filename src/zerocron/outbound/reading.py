@@ -11,7 +11,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from zerocron.core.bodies import Body
 from zerocron.core.exchange import Response
-from zerocron.outbound.protocol import FRAMING_BYTES_MAX, MoreThanIsRead, Protocol
+from zerocron.outbound.protocol import FRAMING_BYTES_MAX, MoreThanIsRead, Protocol, is_interim
 
 HEADERS_MAX = 100  # kept of an answer; more are read (`protocol`) and dropped
 HEADER_BYTES_MAX = 64 * 1024  # kept
@@ -30,7 +30,7 @@ class Reading:
     async def run(self, protocol: Protocol) -> None:
         """The answer to what was sent. Raises what aiohttp does."""
         head, content = await protocol.read()
-        while head.code < 200 and head.code != 101:
+        while is_interim(head.code):
             head, content = await protocol.read()
         self.head_at = perf_counter()
         self._head = head
