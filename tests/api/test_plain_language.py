@@ -40,7 +40,9 @@ async def test_a_zone_in_the_words_and_another_that_was_chosen_are_refused(api: 
 async def test_a_schedule_is_explained_in_the_language_of_its_words(api: Client) -> None:
     body = {"schedule": "tous les jours à 2h30", "timezone": "Europe/Paris", "after": "2027-01-01T00:00:00Z"}
     found = (await api("POST", "/v1/schedules/preview", body)).json
-    assert found["clock_changes"][0]["effect"].startswith("Les horloges avancent de 02:00 à 03:00 : 02:30 n'existe pas")
+    assert found["clock_changes"][0]["effect"].startswith(
+        "Les horloges avancent de 02:00 à 03:00\xa0: 02:30 n'existe pas"
+    )
     found = (await api("POST", "/v1/schedules/preview", {"schedule": "0 9 13 * FRI", "language": "es"})).json
     assert found["warnings"][0].startswith("El día del mes y el día de la semana están restringidos")
 

@@ -66,6 +66,11 @@ async def many(
     return [await cluster.job(f"{name}-{n}", behaviour, **how) for n in range(number)]
 
 
+def soon(cluster: Cluster) -> str:
+    """An instant for which a job can still be made by a node that dies or stops at its start."""
+    return datetime.fromtimestamp(cluster.now_ms() // 1000 + 8, UTC).isoformat()
+
+
 async def going_on(cluster: Cluster, jobs: list[str], more: int = 2, seconds: float = 60) -> None:
     """Each job has so many more successes."""
     before = successes(cluster)
@@ -137,7 +142,7 @@ def killed_at(stop_at: str, rerun: Fate, give_up: Fate, *, answered: tuple[str, 
 
     async def journey(cluster: Cluster) -> None:
         await cluster.start("n1", stop_at=stop_at)
-        due = datetime.fromtimestamp(cluster.now_ms() // 1000 + 8, UTC).isoformat()
+        due = soon(cluster)
         jobs = {name: await cluster.job(name, hold, schedule=due, on_lost=name) for name in ("rerun", "give_up")}
         if answered:
             await wait(lambda: len(cluster.calls) == 2, "both requests")
@@ -169,8 +174,8 @@ def killed_under_load(stop_at: str) -> Journey:
 
     async def journey(cluster: Cluster) -> None:
         await asyncio.gather(cluster.start("n1", stop_at=f"{stop_at}:3"), cluster.start("n2"))
-        rerun = await many(cluster, "rerun", 4, catchup="all")
-        give_up = await many(cluster, "give-up", 4, catchup="all", on_lost="give_up")
+        rerun = await many(cluster, "rerun", 4, catchup="all", node="n2")
+        give_up = await many(cluster, "give-up", 4, catchup="all", on_lost="give_up", node="n2")
         await cluster["n1"].died()
         await going_on(cluster, rerun + give_up, 3)
         await wait(lambda: not cluster.unsettled(), "the take-over", 60)
@@ -269,9 +274,10 @@ async def paused_for_less_than_a_session(cluster: Cluster) -> None:
 async def paused_before_sending(cluster: Cluster) -> None:
     """SIGSTOP for two validities between the commit and the request: another node sends it, the woken one does not."""
     await cluster.start("n1", stop_at="started:1:pause")
-    jobs = await many(cluster, "job", 3)
+    await cluster.job("held", schedule=soon(cluster))
     go_on = await cluster["n1"].frozen()
     await cluster.start("n2")
+    jobs = await many(cluster, "job", 3, node="n2")
     await pass_time(60 * cluster.scale)
     await wait(lambda: cluster.lost() and not cluster.unsettled(), "the take-over", 60)
     go_on()
