@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tests.outbound.helpers import LOCAL, USER_AGENT, Names, failure_of, request
 from tests.support.target import Exchange, Handler, Target
 
 from zerocron.core.exchange import REDIRECTS_MAX, Response
-from zerocron.outbound import Outbound, OwnEndpoint, parse_allow, resolver
+from zerocron.outbound import Outbound, OwnEndpoint, door, parse_allow, resolver
 from zerocron.outbound.redirects import Chain, NotFollowed, origin_of
 
 GIVEN = [
@@ -288,3 +289,20 @@ async def test_cancelling_within_a_chain(outbound: Outbound, target: Target) -> 
     with pytest.raises(asyncio.CancelledError):
         await sending
     await target.wait_for(lambda: not target.open)
+
+
+async def test_what_is_over_follows_nobody(outbound: Outbound, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process stood still while the answer was under way: nothing is sent after the deadline."""
+    stood_seconds = 0.0
+
+    def redirect(exchange: Exchange) -> None:
+        nonlocal stood_seconds
+        stood_seconds = 9.0
+        exchange.answer(302, b"", [("Location", "/ok")])
+
+    monkeypatch.setattr(door, "perf_counter", lambda: perf_counter() + stood_seconds)
+    target.on("/first", redirect)
+    outcome = await outbound.send(request(target.url + "/first", timeout=8, redirects=3))
+    assert "no time was left" in failure_of(outcome, "timeout").message
+    assert [seen.path for seen in target.requests] == ["/first"]
+    assert [hop.status for hop in outcome.hops] == [302]

@@ -23,7 +23,7 @@ from zerocron.core.exchange import Failure, Hop, Outcome, Request, Timings
 from zerocron.core.requests import check_method
 from zerocron.outbound import dialling, resolver
 from zerocron.outbound import probe as probes
-from zerocron.outbound.failures import TROUBLE, Scene, failure_of
+from zerocron.outbound.failures import TROUBLE, Scene, failure_of, no_time_to_follow
 from zerocron.outbound.guard import Guard
 from zerocron.outbound.probe import Probe
 from zerocron.outbound.protocol import Protocol
@@ -137,6 +137,8 @@ class Outbound:
                 return _unsent("redirect_invalid", invalid.message, began, tuple(hops))
             verify = request.verify_tls or origin_of(leg.url) != home
             left = began + request.timeout_seconds - perf_counter()
+            if left <= 0:  # on a kept connection it would be written before the deadline is noticed
+                return Outcome(None, no_time_to_follow(request.timeout_seconds), outcome.timings, tuple(hops))
             outcome = await self._exchange(pool, wire, request, began, left, verify=verify)
         if not hops:
             return outcome

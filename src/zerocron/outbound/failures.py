@@ -51,6 +51,11 @@ def connection_failure(error: OSError) -> Failure:
     return _failure(_connecting(error, Probe("", False)))
 
 
+def no_time_to_follow(timeout_seconds: float) -> Failure:
+    limit, how_far = f"{timeout_seconds:g} s", "the target redirected, and no time was left to follow"
+    return Failure("timeout", f"The request did not finish within {limit}: {how_far}.")
+
+
 def _failure(fault: _Fault) -> Failure:
     return Failure(fault.kind, fault.message or ERROR_KINDS[fault.kind])
 
