@@ -287,7 +287,7 @@ class Engine:
             return
         self._running = False
         await self._claiming.stop()
-        await self.scheduler.settled()
+        await self.scheduler.stop(TICK_SECONDS_MAX)
         log.info("draining", in_flight=len(self.executor.in_flight), seconds=drain_seconds)
         if not await self._drained(drain_seconds, force):
             log.warning("aborting", in_flight=len(self.executor.in_flight))

@@ -108,7 +108,7 @@ class Scheduler:
         self._asked_ledger_at = float("-inf")
         self._set_aside: dict[str, tuple[int, Instant]] = {}  # member: failures, and when it is tried again
         self._random = random.Random(session.id)
-        self._behind: list[asyncio.Task[object]] = []  # what goes on behind the next claim
+        self._behind: list[asyncio.Task[None]] = []  # what goes on behind the next claim
 
     async def tick(self) -> float:
         """Start what is due; returns how many seconds nothing will be."""
@@ -138,7 +138,7 @@ class Scheduler:
             started += await self._look(self._notifier.take, alerts)
             if len(claim.members) < limit or self._works_from_the_ledger:
                 started += await self._look(self._heartbeat.look, monitors)
-                await self.settled()
+                await self._settle(self._behind)
             elif monitors:
                 self._go_on(self._look(self._heartbeat.look, monitors))
             await self._settle(self._behind[:-BEHIND_MAX])
@@ -164,6 +164,13 @@ class Scheduler:
             await self._clock.sleep(seconds)
         elif seconds > 0:
             await self._clock.wait(self._timetable.earlier, seconds)
+
+    async def stop(self, seconds: float) -> None:
+        """Let what goes on behind the claims end, after the last tick; what takes longer is given up."""
+        if self._behind:
+            _, late = await asyncio.wait(self._behind, timeout=seconds)
+            for task in late:
+                task.cancel()
 
     async def _claim(self, limit: int, full_teams: Sequence[str]) -> Claim:
         now = self._clock.now()
@@ -319,17 +326,24 @@ class Scheduler:
 
     def _go_on(self, work: Coroutine[object, object, object]) -> None:
         """After a claim that took as much as there was room for, the next ones do not wait for this; what was claimed
-        stays hidden meanwhile. The work must not raise."""
-        self._behind.append(asyncio.create_task(work))
+        stays hidden meanwhile."""
+        self._behind.append(asyncio.create_task(self._to_its_end(work)))
 
-    async def settled(self) -> None:
-        """Wait until the timetable knows of all that was started, and what was claimed with it is looked at."""
-        await self._settle(list(self._behind))
+    async def _to_its_end(self, work: Coroutine[object, object, object]) -> None:
+        """Whatever comes of it: a member that is not moved comes back when its hiding ends."""
+        try:
+            await work
+        except Unavailable:
+            pass  # the next claim finds out, and says so
+        except Exception:
+            log.exception("claim_not_settled")
+            self._metrics.loop_errors.labels("scheduler").inc()
 
-    async def _settle(self, behind: Sequence[asyncio.Task[object]]) -> None:
-        for task in behind:
-            await task
-            self._behind.remove(task)
+    async def _settle(self, behind: Sequence[asyncio.Task[None]]) -> None:
+        """Wait until the timetable knows of what was started, and what was claimed with it is looked at."""
+        if behind:
+            await asyncio.wait(behind)
+        self._behind = [task for task in self._behind if not task.done()]
 
     async def _was_committed(self, batch: StartedBatch, session_id: str) -> bool:
         """Look a start transaction up whose answer was lost, as soon as the ledger answers again."""
@@ -357,22 +371,15 @@ class Scheduler:
         return False
 
     async def _publish(self, started: StartedBatch, now: Instant) -> None:
-        """Never raises: the runs have begun, and a member that is not moved comes back when its hiding ends."""
         if started.skipped:
             self._metrics.runs.labels("skipped").inc(started.skipped)
         if started.deferred:
             self._metrics.deferred.labels("host").inc(started.deferred)
         if started.unknown:
             log.warning("unknown_members_dropped", count=len(started.unknown), members=started.unknown[:NAMED_MAX])
-        try:
-            if started.drop:
-                await self._timetable.drop(started.drop)
-            await put_near(self._timetable, started.put, now)
-        except TimetableAway:
-            pass  # the next claim finds out, and says so
-        except Exception:
-            log.exception("starts_not_published", members=len(started.drop) + len(started.put))
-            self._metrics.loop_errors.labels("scheduler").inc()
+        if started.drop:
+            await self._timetable.drop(started.drop)
+        await put_near(self._timetable, started.put, now)
 
     async def _put_aside(self, member: str) -> None:
         """Try it again soon, and then ever later; nothing waits for it meanwhile."""
