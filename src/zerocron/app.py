@@ -60,7 +60,9 @@ from zerocron.core.model import DEFAULT_TEAM_ID, Instant
 from zerocron.core.schedule import tzdata_version
 from zerocron.core.sealing import Keyring, new_master_key, read_master_keys
 from zerocron.core.single_sign_on import parse_domains
-from zerocron.dashboard import gallery, problem_pages
+from zerocron.dashboard import gallery
+from zerocron.dashboard.problem_pages import ProblemPages
+from zerocron.dashboard.site import Site
 from zerocron.demo import SAMPLES, DemoTarget, make_monitor, make_samples
 from zerocron.engine.run import Bounds, Engine, Loop
 from zerocron.engine.sessions import RENEW_SECONDS, OnTime, Session
@@ -245,7 +247,9 @@ def _make_jobs(settings: Settings, ground: Ground) -> Jobs:
 
 
 def _add_pages(application: FastAPI, settings: Settings, clock: Clock) -> None:
-    problem_pages.install(application, now_ms=clock.now, version=__version__, base_url=settings.base_url)
+    pages = Site(application, clock.now, __version__, base_url=settings.base_url)
+    application.router.routes.extend(pages.routes())
+    application.add_middleware(ProblemPages, site=pages)
     if settings.development:
         application.router.routes.extend(gallery.routes())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import structlog
 from tests.engine.book import Book, succeeded
 from tests.engine.house import WatchedLedger
 from tests.storage.samples import HOUR, MINUTE, NOON, a_job, a_run, an_id
@@ -30,7 +31,7 @@ class Bench:
         self.timetable = MemoryTimetable()
         self.metrics = Metrics()
 
-    def session(self) -> Session:
+    def session(self, *, exclusive: bool = True) -> Session:
         return Session(
             ledger=self.ledger,
             timetable=self.timetable,
@@ -38,6 +39,7 @@ class Bench:
             metrics=self.metrics,
             node="test",
             version="0",
+            exclusive=exclusive,
         )
 
     async def rows(self) -> dict[str, tuple[Any, ...]]:
@@ -157,6 +159,26 @@ async def test_a_new_session_fences_the_others_and_settles_what_they_left(bench:
     assert rows[dead.id][2:] == (NOON + 60_000, "fenced")
     assert rows[new.id][2:] == (None, None)
     assert bench.metrics.registry.get_sample_value("zerocron_runs_total", {"status": "lost"}) == 1
+
+
+async def test_a_role_that_may_not_end_others_transactions_takes_over_and_says_so_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_connection: object) -> int:
+        raise PermissionError("must be a member of the role")
+
+    monkeypatch.setattr(session_rows, "end_stalled", refused)
+    dead = bench.session()
+    await dead.open()
+    [run] = (await bench.book.start(await bench.book.keep(a_job()), session_id=dead.id)).runs
+    new = bench.session(exclusive=False)
+    await new.open()
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(8):
+            await bench.clock.advance(RENEW_SECONDS)
+            await new.tick()
+    assert [entry["event"] for entry in logs].count("stalled_transactions_not_ended") == 1
+    assert (await bench.book.run(run)).status == "retrying"
 
 
 async def test_what_many_dead_sessions_left_is_settled_in_slices(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

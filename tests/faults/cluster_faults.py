@@ -25,6 +25,8 @@ from tests.support.environment import ENVIRONMENT
 from tests.support.postgres import PostgresServer
 from tests.support.proxy import AnswerVerdict, RequestVerdict
 
+from zerocron.app import EARLY_MS
+
 Journey = Callable[[Cluster], Awaitable[None]]
 LOOK_SECONDS = 0.15
 LATENESS = (
@@ -432,7 +434,9 @@ async def verbs_race_the_due_instant(cluster: Cluster) -> None:
     for schedule in ("every 1 second", "*/2 * * * * *", "* * * * * *", "every 2 seconds"):
         second = (cluster.now_ms() // 1_000 + 1) * 1_000
         races = [
-            _race(cluster, verb, job_id, schedule, second + pick.randint(-15, 25), pick.choice(("n1", "n2")))
+            _race(
+                cluster, verb, job_id, schedule, second + pick.randint(-EARLY_MS, EARLY_MS), pick.choice(("n1", "n2"))
+            )
             for verb, job_id in jobs
         ]
         await asyncio.gather(*races)

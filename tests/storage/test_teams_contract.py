@@ -367,7 +367,7 @@ async def test_an_invitation_that_no_mail_took_is_shown_and_tried_again(
         made = await teams_of(house).invite(bearer_of(ada, Role.OWNER), "bob@example.com", Role.EDITOR, "a form")
         assert made.path is not None
         assert made.path in posted[0].text
-        with pytest.raises(Conflict, match="shown only once"):
+        with pytest.raises(Conflict, match="may be on its way"):
             await teams_of(house).invite(bearer_of(ada, Role.OWNER), "bob@example.com", Role.EDITOR, "a form")
         await house.clock.advance(15)
         await wait_until(lambda: len(posted) == 2 and house.entrance.mailing.waiting, "the second attempt")
@@ -402,7 +402,7 @@ async def test_an_invitation_is_not_said_to_be_mailed_by_who_does_not_know(
                 assert shown.path is not None
             with pytest.raises(Conflict) as caught:
                 await teams_of(house).invite(ada, f"{name}@example.com", Role.EDITOR, name)
-            assert caught.value.code == "made_before"
+            assert caught.value.code == "mail_not_known"
 
 
 async def test_who_accepts_two_invitations_at_once_has_one_account_and_loses_no_link(

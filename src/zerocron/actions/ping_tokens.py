@@ -33,7 +33,8 @@ TOKEN = re.compile(r"[0-9a-f]{64}", re.ASCII)
 REFRESH_SECONDS = 1.0
 OVERLAP_MS = 30_000
 """What changed so long before the last look is read again. A commit comes later than its instant (`token_rows.date`),
-and by less than this, since PostgreSQL ends a transaction in which its node stands still."""
+and by less than this, since PostgreSQL ends a transaction in which its node stands still. (Not one that waits for a
+synchronous standby: what commits there after a longer wait is learnt when its new token is used.)"""
 
 PAGE = 5_000
 LOOK_UPS_PER_SECOND = 5

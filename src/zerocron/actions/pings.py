@@ -181,9 +181,6 @@ class Pings:
 
     async def find(self, token: str) -> str | None:
         """The monitor that a token is for. Raises Unavailable when nobody can say."""
-        known = self.known(token)
-        if known is not None:
-            return known
         try:
             return await self._tokens.find(token)
         except Unavailable:

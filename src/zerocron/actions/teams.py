@@ -25,7 +25,7 @@ from zerocron.actions.secrets import Secrets
 from zerocron.channels.letters import invitation_letter
 from zerocron.clock import Clock
 from zerocron.core.access import PERMISSIONS, SERVER, Actor, Bearer, Role
-from zerocron.core.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable, Unclear
+from zerocron.core.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 from zerocron.core.ids import new_id
 from zerocron.core.limits import Buckets, give_each_back, take_each
 from zerocron.core.model import DEFAULT_TEAM_ID, Instant
@@ -349,7 +349,7 @@ class Teams:
         if not await self._entrance.mailing.send(letter):
             return Invitation(invited, path)
         if idempotency_key is not None:
-            with contextlib.suppress(Unavailable, Unclear):  # a repetition is refused then; this letter is sent
+            with contextlib.suppress(Unavailable):  # a repetition is refused then; this letter is sent
                 await self._ledger.write(lambda connection: mailed.claim(connection, link.id, now))
         return Invitation(invited, None)
 
@@ -360,13 +360,19 @@ class Teams:
             return None
         found = team_rows.invitation(connection, once.team_id, earlier, self._clock.now())
         invited = still_there(found, "invitation")
-        if mailed.earlier(connection) is None:
+        if mailed.earlier(connection) is not None:
+            return Invitation(invited, None, is_new=False)
+        if self._entrance.mailing.can_mail:
             raise Conflict(
-                "This Idempotency-Key made an invitation before, and a link is shown only once. Ask with a new "
-                "Idempotency-Key: a newer invitation takes the place of that one.",
-                code="made_before",
+                "This Idempotency-Key made an invitation before, and its mail may be on its way. If it does not "
+                "come, ask with a new Idempotency-Key: a newer invitation takes the place of that one.",
+                code="mail_not_known",
             )
-        return Invitation(invited, None, is_new=False)
+        raise Conflict(
+            "This Idempotency-Key made an invitation before, and a link is shown only once. Ask with a new "
+            "Idempotency-Key: a newer invitation takes the place of that one.",
+            code="made_before",
+        )
 
     async def withdraw(self, bearer: Bearer, invitation_id: str) -> None:
         """Raises NotFound."""

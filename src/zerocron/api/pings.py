@@ -16,6 +16,7 @@ from uuid import UUID
 import structlog
 from starlette.types import Receive, Scope, Send
 
+from zerocron.actions.ping_tokens import TOKEN
 from zerocron.actions.pings import BODY_BYTES_MAX, Arrival, Pings, Taken, kind_of
 from zerocron.core.errors import Unavailable
 from zerocron.core.monitor import Ping, PingKind
@@ -36,7 +37,7 @@ TOLD_SECONDS = 10.0
 
 _RETRY_AFTER_SECONDS = b"5"
 _USER_AGENT_CHARACTERS_MAX = 200
-_ADDRESS = re.compile(r"/v1/ping/([0-9a-f]{64})(?:/([^/]*))?", re.ASCII)
+_ADDRESS = re.compile(rf"/v1/ping/({TOKEN.pattern})(?:/([^/]*))?", re.ASCII)
 _WORDS = {
     200: b"OK\n",
     400: b"bad request\n",
@@ -78,7 +79,7 @@ _ANSWERS = {status: _answer(status, word) for status, word in _WORDS.items()}
 
 
 class PingPath:
-    """The ASGI application of pings, and the short way past it for those without a body."""
+    """The ASGI application of pings, and the short way past it for GET and HEAD."""
 
     def __init__(self, pings: Pings) -> None:
         self._pings = pings
@@ -96,10 +97,10 @@ class PingPath:
     def prompt(self, scope: Scope, answer: Callable[[Answer], None]) -> bool:
         """Whether the request is an ordinary ping, which is taken; `answer` is called once that is durable, or failed.
 
-        Ordinary is a ping without a body for a monitor that is known here. What else may be said about a request, the
+        Ordinary is a GET or HEAD for a monitor that is known here. What else may be said about a request, the
         application says.
         """
-        if scope["method"] == "POST" or scope["method"] not in METHODS:
+        if scope["method"] not in ("GET", "HEAD"):
             return False
         match = _ADDRESS.fullmatch(scope["path"])
         monitor_id = self._pings.known(match[1]) if match is not None else None

@@ -82,8 +82,8 @@ class Problem(Output):
         default="",
         description="What a program can do about it. `reauthenticate` with a 403: the same request succeeds once the "
         "person has proved anew who they are. `code_needed` with a 401: a code of the second factor, too. With a 409, "
-        "of an `Idempotency-Key`: `key_reused` for another request, `made_before` what is shown only once, or "
-        "`made_and_gone` since.",
+        "of an `Idempotency-Key`: `key_reused` for another request, `made_before` what is shown only once, "
+        "`mail_not_known` where nobody can say whether a mail went out, or `made_and_gone` since.",
     )
     error_id: str = Field(default="", description="With a 500: the id under which the server's log has the rest.")
 

@@ -45,7 +45,8 @@ FUTURE_MS_MAX = 60_000
 """A result from further in the future than this was received while the clock was wrong; later ones replace it."""
 
 JUDGED_AFTER_MS = 250
-"""So long after a deadline it is looked at: pings received before it may still be on their way into the ledger."""
+"""So long after a deadline it is looked at, less what the scheduler claims early: pings received before it may still be
+on their way into the ledger."""
 
 PUNCTUAL_MS = 300_000
 """Until so long after the expected instant (and within the grace) a ping is punctual. An outage in that time may have

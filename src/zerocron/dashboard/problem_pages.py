@@ -1,4 +1,4 @@
-"""The pages beside the API, and a page in the place of a problem that somebody would read in their browser.
+"""A page in the place of a problem that somebody would read in their browser.
 
 Owns which answers that are no pages become one: what is refused, or fails, at an address that a browser goes to itself
 (on the way to an issuer and back, where nothing is, by a fault of ours). Must never touch what a program asked for.
@@ -6,10 +6,7 @@ Owns which answers that are no pages become one: what is refused, or fails, at a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import orjson
-from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -18,7 +15,7 @@ from zerocron.dashboard.asking import Answer
 from zerocron.dashboard.site import Site
 
 PROBLEM = "application/problem+json"
-_OF_THE_PROBLEM = (b"content-type", b"content-length", b"content-security-policy")
+_OF_THE_PROBLEM = {b"content-type", b"content-length", b"content-security-policy"}
 
 
 class ProblemPages:
@@ -47,8 +44,8 @@ class ProblemPages:
         if head:
             answer = Answer(head["status"], orjson.loads(bytes(content)))
             page = await self._site.instead_of(answer, Request(scope, receive))
-            kept = [pair for pair in head["headers"] if pair[0].lower() not in _OF_THE_PROBLEM]
-            page.raw_headers.extend(pair for pair in kept if pair[0].lower().decode() not in page.headers)
+            own = {name for name, _ in page.raw_headers if name != b"set-cookie"} | _OF_THE_PROBLEM
+            page.raw_headers += [pair for pair in head["headers"] if pair[0].lower() not in own]
             await page(scope, receive, send)
 
 
@@ -57,10 +54,3 @@ def _is_read_by_people(scope: Scope) -> bool:
     if scope["path"].startswith("/v1/") or scope["method"] == "HEAD":
         return False
     return "text/html" in Headers(scope=scope).get("accept", "")
-
-
-def install(application: Starlette, *, now_ms: Callable[[], int], version: str, base_url: str) -> None:
-    """Put the pages beside the API. `now_ms` tells the ledger's time."""
-    site = Site(application, now_ms, version, base_url=base_url)
-    application.router.routes.extend(site.routes())
-    application.add_middleware(ProblemPages, site=site)

@@ -34,6 +34,10 @@ SENT_BEFORE: Mapping[str, str] = {
         "This form was sent before. What it made was shown then, and only then: if you did not keep it, send "
         "the form again to make another."
     ),
+    "mail_not_known": N_(
+        "This form was sent before, and the mail may be on its way. If it does not come, invite again: that makes "
+        "the link of the first mail invalid."
+    ),
     "made_and_gone": N_(
         "This form was sent before, and what it made was deleted since. Send it again to make another."
     ),

@@ -32,7 +32,8 @@ BUSY_MS = 250
 """When a ping or another node holds a monitor, it is looked at again so much later."""
 
 EARLY_MS = 50
-"""The scheduler claims a little early, for the sake of runs; that is near enough."""
+"""The scheduler claims so early, for the sake of runs, and that is near enough. `app.EARLY_MS` is at most this: what is
+claimed earlier would be put back at once, again and again."""
 
 PER_TRANSACTION = 200
 TICK_SECONDS = 2.0

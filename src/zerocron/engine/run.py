@@ -286,8 +286,10 @@ class Engine:
         if not self._running:
             return
         self._running = False
+        clock = asyncio.get_running_loop().time
+        until = clock() + TICK_SECONDS_MAX  # for both: nobody listens to `force` meanwhile
         await self._claiming.stop()
-        await self.scheduler.stop(TICK_SECONDS_MAX)
+        await self.scheduler.stop(max(0.0, until - clock()))
         log.info("draining", in_flight=len(self.executor.in_flight), seconds=drain_seconds)
         if not await self._drained(drain_seconds, force):
             log.warning("aborting", in_flight=len(self.executor.in_flight))

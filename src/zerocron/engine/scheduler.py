@@ -139,9 +139,10 @@ class Scheduler:
             if len(claim.members) < limit or self._works_from_the_ledger:
                 started += await self._look(self._heartbeat.look, monitors)
                 await self._settle(self._behind)
-            elif monitors:
-                self._go_on(self._look(self._heartbeat.look, monitors))
-            await self._settle(self._behind[:-BEHIND_MAX])
+            else:
+                if monitors:
+                    self._go_on(self._look(self._heartbeat.look, monitors))
+                await self._settle(self._behind[:-BEHIND_MAX])
             if self._works_from_the_ledger and not started:
                 return DIRECT_SECONDS
             return 0 if len(claim.members) >= FULL_BATCH else COMPANY_SECONDS
@@ -171,6 +172,7 @@ class Scheduler:
             _, late = await asyncio.wait(self._behind, timeout=seconds)
             for task in late:
                 task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     async def _claim(self, limit: int, full_teams: Sequence[str]) -> Claim:
         now = self._clock.now()

@@ -90,6 +90,7 @@ class Session:
         self._steady_since: float | None = None
         self._renewed = asyncio.Event()
         self._clocks_agree = True
+        self._told_of: type[Exception] | None = None  # why stalled transactions cannot be ended
         metrics.session_valid.set_function(lambda: float(self.is_valid()))
 
     async def open(self) -> int:
@@ -245,8 +246,11 @@ class Session:
         try:
             ended = await self._ledger.write(session_rows.end_stalled)
         except Exception as error:  # such as a role that may not: no reason to leave the runs of dead nodes alone
-            log.warning("stalled_transactions_not_ended", reason=type(error).__name__)
+            if type(error) is not self._told_of:
+                log.warning("stalled_transactions_not_ended", reason=type(error).__name__)
+            self._told_of = type(error)
             return
+        self._told_of = None
         if ended:
             log.warning("stalled_transactions_ended", count=ended, hint="A node stood still or was cut off in them.")
 

@@ -30,9 +30,9 @@ Rules of this room:
 Of aiohttp it takes the connections (name look-ups, happy eyeballs, TLS, keep-alive: `TCPConnector.connect`) and the
 parser (`ResponseHandler`). Its session stands between the two for programs that want cookies, proxies and guesses; it
 cost more than half of a request's CPU, and is left out. Private names this stands on: `BaseConnector._factory`,
-`_create_connection` and `_release_waiter`, and what `protocol` overrides. `start` refuses to run without the first; for
-each there is a test in tests/outbound that fails when it stops working, so an upgrade of aiohttp is safe when they
-pass.
+`_create_connection` and `_release_waiter`, and what `protocol` overrides and looks at (`_payload`, `_exception`,
+`_buffer`). `start` refuses to run without the first; for each there is a test in tests/outbound that fails when it
+stops working, so an upgrade of aiohttp is safe when they pass.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The marks that one request leaves on its way through aiohttp.
 
-aiohttp's own TraceConfig would add a fifth to a kept-alive request. Instead a probe travels in a context variable, and
-the places that matter (a place in the pool, socket made, connection made, connection handed over) mark it.
+A probe travels in a context variable, since the pool hands nothing of ours on to where sockets are made. The places
+that matter (a place in the pool, socket made, connection made, connection handed over) mark it.
 """
 
 from __future__ import annotations

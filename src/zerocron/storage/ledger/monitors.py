@@ -32,15 +32,7 @@ from zerocron.core.monitor import (
 from zerocron.core.recent import Recent
 from zerocron.core.schedule import Schedule
 from zerocron.storage.ledger import facts, scheduled
-from zerocron.storage.ledger.dialect import (
-    batch,
-    columns_of,
-    fetch,
-    insert_batch,
-    lock_rows,
-    pack,
-    packed,
-)
+from zerocron.storage.ledger.dialect import batch, columns_of, fetch, insert_batch, lock_rows, pack, packed
 from zerocron.storage.ledger.monitor_tables import flips, monitors, outages, pings
 from zerocron.storage.ledger.scheduled import Place, in_order, oldest_due, schedule_columns, schedule_values
 
@@ -590,7 +582,8 @@ def _watched(row: Sequence[Any]) -> Watched:
 
 @lru_cache(EXPECTATIONS_KEPT)
 def _expectation(*values: Any) -> Expectation:
-    """Of `_SCHEDULE` and `_RULE`. Few monitors expect what no other does, and each is read at every ping."""
+    """Of `_SCHEDULE` and `_RULE`, which seldom change; each is read at every ping. Beyond `EXPECTATIONS_KEPT`
+    they are made anew."""
     grace_ms, max_run_ms, min_run_ms, resume_on_ping = values[_N_SCHEDULE:]
     return Expectation(Schedule(*values[:_N_SCHEDULE]), grace_ms, max_run_ms, min_run_ms, bool(resume_on_ping))
 

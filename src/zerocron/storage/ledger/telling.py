@@ -173,7 +173,8 @@ class JobTelling:
         return due
 
     def _add(self, job: EngineJob, run: Run, event: Event, notify: Notify, **facts: Any) -> None:
-        notice = Notice(
+        notice = partial(
+            Notice,
             event_id=_event_id(event.kind, run.id),
             kind=event.kind,
             team_id=job.team_id,
@@ -187,7 +188,7 @@ class JobTelling:
             reminder=event.reminder,
             **facts,
         )
-        self._events.append(_Telling(job.team_id, job.id, notify, lambda: notice))
+        self._events.append(_Telling(job.team_id, job.id, notify, notice))
 
 
 def _outcome(job: EngineJob, run: Run, execution: Execution | None, event: Event) -> dict[str, Any]:
