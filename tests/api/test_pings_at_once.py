@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.types import Receive, Scope, Send
 from tests.api.support import Client
+from tests.support.clock import wait_until
 
 from zerocron.api.pings import PingPath
 from zerocron.app import Node
@@ -68,9 +69,7 @@ async def site(node: Node) -> AsyncIterator[Site]:
 
 async def kept(node: Node, monitor_id: str) -> list[rows.PingRow]:
     """The newest first, once none is in hand: who is hung up on has no answer to wait for."""
-    async with asyncio.timeout(10):
-        while node.pings._unsettled:
-            await node.clock.sleep(0.005)
+    await wait_until(lambda: not node.pings._unsettled, "the commit")
     return await node.ledger.read(
         lambda connection: rows.pings_page(connection, monitor_id, kind=None, before=None, limit=100)
     )
@@ -197,9 +196,7 @@ class BrokenLedger:
 
 async def in_hand(node: Node) -> None:
     """Until a ping is."""
-    async with asyncio.timeout(10):
-        while not node.pings._unsettled:
-            await node.clock.sleep(0.005)
+    await wait_until(lambda: node.pings._unsettled, "a ping in hand")
 
 
 def connection_of(server: HttpServer) -> Protocol:
@@ -220,9 +217,8 @@ async def test_a_stop_waits_for_the_answer(node: Node, api: Client, monkeypatch:
     await in_hand(node)
     connection = connection_of(server)
     stopping = asyncio.create_task(server.stop())
+    await wait_until(lambda: not connection.cycle.keep_alive, "the stop at the connection")
     async with asyncio.timeout(10):
-        while connection.cycle.keep_alive:  # until the stop has come to it
-            await node.clock.sleep(0.01)
         assert not stopping.done()
         slow.go.set()
         heard = await reader.read()
@@ -243,9 +239,8 @@ async def test_who_has_gone_is_told_nothing_and_the_ping_counts(
     connection = connection_of(site.servers[0])
     connections = connection.connections
     writer.transport.abort()
+    await wait_until(lambda: not connections, "the end of the connection")
     async with asyncio.timeout(10):
-        while connections:
-            await site.node.clock.sleep(0.01)
         slow.go.set()
         while not await kept(site.node, monitor["id"]):
             await site.node.clock.sleep(0.01)
@@ -265,8 +260,7 @@ async def test_who_does_not_read_is_waited_for_in_a_task(
         connection = connection_of(site.servers[0])
         connection.pause_writing()
         writer.write(request)
-        while not connection.tasks:
-            await site.node.clock.sleep(0.01)
+        await wait_until(lambda: connection.tasks, "a task")
         connection.resume_writing()
         assert (await reader.readuntil(b"OK\n")).startswith(b"HTTP/1.1 200")
     writer.close()
